@@ -12,8 +12,10 @@ from pathlib import Path
 from cudalab.checks import contents, parity
 from cudalab.engine import hard
 from cudalab.engine.options import QUICK
+from cudalab.report import without_gpu
 from cudalab.results import record
 from cudalab.results.record import Case, Results
+from cudalab.spec.sizes import USUAL
 from cudalab.tools.inspect import compilers
 
 MOST = 3
@@ -55,14 +57,20 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
         yield _command("check", kernels.get(failed.kernel, failed.kernel)), "after you fix it"
     if not run.timed and not failed:
         yield _command("bench", *again), "how fast is it?"
-    if output:
+    if output and without_gpu.suits(run):
+        yield _command("show", "--all", output), "every CPU time, with bars"
+    elif output:
         yield _command("show", output), "these tables again, with bars"
+    if output:
         yield _command("report", output, "-o", str(Path(output).with_suffix(".html"))), "a page with plots"
     elif not failed:
         verb = "bench" if run.timed else "check"
-        yield _command(verb, *again, "-o", f"{verb}.json"), "keeps every result, for show, report and compare"
+        yield _command(verb, *again, "-o", f"{verb}.json"), "keeps all results, for show and compare"
     if run.machine.device == "cpu" and not failed and _has_entries(run.cases) and not compilers.missing():
-        yield _command("inspect", first), "what bounds it on a GPU, from its machine code"
+        yield (
+            _command("inspect", first),
+            "its machine code in numbers" if without_gpu.suits(run) else "what bounds it on a GPU",
+        )
     if not run.timed and not failed and not run.options.get("sanitize"):
         yield _command("check", "--sanitize", *again), "looks for memory errors too"
 
@@ -102,6 +110,8 @@ def _far(case: Case) -> bool:
 def _chosen(run: Results) -> list[str]:
     """The size of the run as it was asked for, and whether it was quick."""
     sizes = str(run.options.get("sizes") or "")
+    if run.timed and sizes == USUAL:
+        sizes = ""
     quick = run.timed and (run.options.get("processes"), run.options.get("budget")) == (1, QUICK)
     return [*(["--size", sizes] if sizes else []), *(["--quick"] if quick else [])]
 

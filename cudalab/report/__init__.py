@@ -11,14 +11,16 @@ from cudalab.results.record import Results
 
 @unchanging
 def render(
-    results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False, plots: str = ""
-) -> str:
+    results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False, plots: str = "",
+    everything: bool = False,
+) -> str:  # fmt: skip
     """All of `results` as table, markdown, csv or json.
 
     `width` (columns), `color`, `costs` (add what each variant costs once) and `plots` ("blocks" or "ascii": draw bars
-    and histograms with these characters) only apply to the table.
+    and histograms with these characters) only apply to the table. So does `everything`: a bench without a GPU has the
+    tables of its times, too, in place of a short screen (`without_gpu`); `costs` asks for them as well.
     """
-    from cudalab.report import flat, markdown, study_text, table
+    from cudalab.report import flat, markdown, study_text, table, without_gpu
 
     formats: dict[str, Callable[[], str]] = {
         "table": lambda: table.render(results, width, color, costs, plots),
@@ -26,6 +28,8 @@ def render(
         "csv": lambda: flat.as_csv(results),
         "json": lambda: flat.as_json(results),
     }
+    if without_gpu.suits(results) and not (everything or costs):
+        formats["table"] = lambda: without_gpu.render(results, width, color)
     if results.of_study:
         formats["table"] = lambda: study_text.render(results, width, color, costs, plots)
         formats["markdown"] = lambda: study_text.markdown(results)

@@ -103,8 +103,8 @@ def skipped(run: Results) -> list[tuple[str, str]]:
     return [(", ".join(labels), reason) for reason, labels in found.items()]
 
 
-def footer(run: Results) -> list[str]:
-    """How to read the columns, and the times of empty measurements."""
+def errors(run: Results, shown: Sequence[Case]) -> list[str]:
+    """What budgets may be wider, how to read errors, and which large ones are right; `shown`: the rows of the table."""
     lines = [
         *hints.budgets(run),
         *hints.proposals(run),
@@ -113,12 +113,18 @@ def footer(run: Results) -> list[str]:
     if run.kind == "check":
         lines.append("rounded: how many are correctly rounded; shapes: how many inputs were tried.")
     wrong = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
-    right = [c for c in run.cases if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong]
+    right = [c for c in shown if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in wrong]
     lines += _far_off(right) if run.timed else []  # the table of a check has these errors
     if any(c.parity and c.parity.largest > FAR and c.parity.rel_l2 <= _tolerable(c) for c in right):
         lines.append(
             f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
         )
+    return lines
+
+
+def footer(run: Results) -> list[str]:
+    """How to read the columns, and the times of empty measurements."""
+    lines = errors(run, run.cases)
     if not run.timed and any(c.parity and (c.parity.allowed or 0) > FAR for c in run.cases):
         lines.append(
             "allowed ULP: `ulp` of the budget and, there, its `atol` or what the rounding of special inputs alone does."
