@@ -66,11 +66,8 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
     elif not failed:
         verb = "bench" if run.timed else "check"
         yield _command(verb, *again, "-o", f"{verb}.json"), "keeps all results, for show and compare"
-    if run.machine.device == "cpu" and not failed and _has_entries(run.cases) and not compilers.missing():
-        yield (
-            _command("inspect", first),
-            "its machine code in numbers" if without_gpu.suits(run) else "what bounds it on a GPU",
-        )
+    if not run.timed and not failed and _on_cpu(run) and not compilers.missing():  # the screen of a bench names it
+        yield _command("inspect", first), "what bounds it on a GPU"
     if not run.timed and not failed and not run.options.get("sanitize"):
         yield _command("check", "--sanitize", *again), "looks for memory errors too"
 
@@ -122,8 +119,9 @@ def _asked(run: Results) -> list[str]:
     return [str(name) for name in asked] if asked else list(dict.fromkeys(c.kernel for c in run.cases))
 
 
-def _has_entries(cases: list[Case]) -> bool:
-    return any(c.backend in record.ENTRIES for c in cases)
+def _on_cpu(run: Results) -> bool:
+    """Whether the CPU ran entries of a `.cu`."""
+    return run.machine.device == "cpu" and any(c.backend in record.ENTRIES for c in run.cases)
 
 
 def _command(*words: str) -> str:

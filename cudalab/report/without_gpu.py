@@ -169,14 +169,14 @@ def _cpu_times(run: Results, cases: Sequence[Case], width: int | None) -> str:
     head = f"CPU \u00b5s{', busy' if run.busy else ''}:"
     most = max(map(len, ordered.values()), default=0)
     for count in range(most, 0, -1):
-        line = f"{head} {'; '.join(f'{size} {_first(times, count)}' for size, times in ordered.items())}"
+        line = f"{head} {'; '.join(f'{size} {_some(times, count)}' for size, times in ordered.items())}"
         if width is None or len(line) <= width:
             return line
     size, times = next(iter(ordered.items()), ("", []))  # many sizes
     return f"{head} {size} {times[0]}; others: --all" if times else ""
 
 
-def _first(times: Sequence[str], count: int) -> str:
+def _some(times: Sequence[str], count: int) -> str:
     more = len(times) - count
     return ", ".join(times[:count]) + (f", {more} more" if more > 0 else "")
 
@@ -211,8 +211,9 @@ def _footer(run: Results, cards: dict[str, list[Measured]]) -> list[str]:
     lines = below_tables.errors(run, entries)
     predicted = [case.predicted for case in entries if case.predicted and case.predicted.least]
     if predicted:
+        name = str(next(iter(run.options.get("kernels") or ()), entries[0].kernel))
         on, bounds = predicted[0].card, dict.fromkeys(one.bound for one in predicted)
-        lines.append(f"predicted: least \u00b5s on an {on}, from the machine code; more: cudalab inspect")
+        lines.append(f"predicted: least \u00b5s on an {on}, by machine code; more: cudalab inspect {shlex.quote(name)}")
         words = [f"{name}: {BOUND.get(name, name)}" for name in bounds if name != "memory"]
         lines += [f"bound by {'; '.join(words)}"] if words else []
     lines += _sources(cards)

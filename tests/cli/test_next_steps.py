@@ -113,9 +113,9 @@ def test_without_room_the_purpose_stands_above_the_command():
 
 @pytest.mark.parametrize("lacking", [(cuda, "nvcc"), (compilers, "nvdisasm")], ids=["nvcc", "nvdisasm"])
 def test_inspect_is_named_only_where_it_can_run(monkeypatch, lacking):
-    assert "cudalab inspect ./mine/softmax.py" in commands(run_of("bench", *RIGHT))
+    assert "cudalab inspect ./mine/softmax.py" in commands(run_of("check", *RIGHT))
     monkeypatch.setattr(*lacking, lambda: None)
-    assert "cudalab inspect ./mine/softmax.py" not in commands(run_of("bench", *RIGHT))
+    assert "cudalab inspect ./mine/softmax.py" not in commands(run_of("check", *RIGHT))
 
 
 @pytest.mark.sweep
