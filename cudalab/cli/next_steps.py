@@ -12,7 +12,7 @@ from pathlib import Path
 from cudalab.checks import contents, parity
 from cudalab.engine import hard
 from cudalab.engine.options import QUICK
-from cudalab.report import without_gpu
+from cudalab.report import columns
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 from cudalab.spec.sizes import USUAL
@@ -57,7 +57,7 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
         yield _command("check", kernels.get(failed.kernel, failed.kernel)), "after you fix it"
     if not run.timed and not failed:
         yield _command("bench", *again), "how fast is it?"
-    if output and without_gpu.suits(run):
+    if output and columns.without_gpu(run):
         yield _command("show", "--all", output), "every CPU time, with bars"
     elif output:
         yield _command("show", output), "these tables again, with bars"

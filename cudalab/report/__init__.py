@@ -20,7 +20,7 @@ def render(
     and histograms with these characters) only apply to the table. So does `everything`: a bench without a GPU has the
     tables of its times, too, in place of a short screen (`without_gpu`); `costs` asks for them as well.
     """
-    from cudalab.report import flat, markdown, study_text, table, without_gpu
+    from cudalab.report import columns, flat, markdown, study_text, table
 
     formats: dict[str, Callable[[], str]] = {
         "table": lambda: table.render(results, width, color, costs, plots),
@@ -28,7 +28,9 @@ def render(
         "csv": lambda: flat.as_csv(results),
         "json": lambda: flat.as_json(results),
     }
-    if without_gpu.suits(results) and not (everything or costs):
+    if columns.without_gpu(results) and not (everything or costs):
+        from cudalab.report import without_gpu
+
         formats["table"] = lambda: without_gpu.render(results, width, color)
     if results.of_study:
         formats["table"] = lambda: study_text.render(results, width, color, costs, plots)

@@ -15,6 +15,7 @@ GPU_KINDS = tuple(kind for kind in record.KINDS if kind != "wall")
 NOT_MEASURED = "-"
 BUSY = "busy"  # no verdict: `busy` says why in the headline
 NOT_TIMED = "not timed"  # a `.cu` on the CPU, which is only checked there
+HOST = "host"  # the backend that runs the `.cu` on the CPU
 BASELINES = ("torch_eager", "torch_native", "numpy")
 # Backends whose calls allocate their result, for files that do not say it (`Case.allocates`).
 ALLOCATING = ("torch_eager", "torch_native", "torch_script", "torch_compile", "cupy_eager", "cupy_fuse")
@@ -52,6 +53,11 @@ def with_set(run: Results) -> str:
     """The values that `--set` gave to tunables, if any."""
     values = run.options.get("parameters")
     return f", with {values.replace(',', ' ')}" if isinstance(values, str) and values else ""
+
+
+def without_gpu(run: Results) -> bool:
+    """Whether a run is a bench of entries on the CPU, which times none of them: it has a screen of its own."""
+    return run.machine.device == "cpu" and run.kind == "bench" and any(case.backend == HOST for case in run.cases)
 
 
 def missing(run: Results) -> str:

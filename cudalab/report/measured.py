@@ -47,7 +47,7 @@ class Measured:
         return None
 
 
-def of(run: Results, kernel: str, folder: Path = FOLDER) -> list[Measured]:
+def of(run: Results, kernel: str) -> list[Measured]:
     """The newest run on each card of a kernel of `run` that timed an entry of it at one of its sizes; by card.
 
     They are of the same `.cu`. A kernel of the lab that was changed since has those of its earlier version; a user's
@@ -56,7 +56,7 @@ def of(run: Results, kernel: str, folder: Path = FOLDER) -> list[Measured]:
     source = f"{kernel}.cu"
     entries = [case for case in run.cases if case.kernel == kernel and case.backend in record.ENTRIES]
     newest: dict[str, Measured] = {}
-    for path, found in _runs(kernel, folder):
+    for path, found in _runs(kernel):
         earlier = found.sources.get(source) != run.sources.get(source)
         one = Measured(found, path, earlier)
         known = newest.get(one.card)
@@ -67,11 +67,11 @@ def of(run: Results, kernel: str, folder: Path = FOLDER) -> list[Measured]:
     return [newest[card] for card in sorted(newest)]
 
 
-def _runs(kernel: str, folder: Path) -> Iterator[tuple[Path, Results]]:
-    """The benches of this kernel on a GPU that a folder of each card holds."""
+def _runs(kernel: str) -> Iterator[tuple[Path, Results]]:
+    """The benches of this kernel on a GPU that the folders of the cards hold."""
     if os.sep in kernel:  # no name of a file
         return
-    for path in sorted(card / f"{kernel}.json" for card in folder.glob("*") if card.is_dir()):
+    for path in sorted(card / f"{kernel}.json" for card in FOLDER.glob("*") if card.is_dir()):
         try:
             found = file.load(path)
         except (CudalabError, OSError, ValueError):  # none, or one that cannot be read: the run here does without

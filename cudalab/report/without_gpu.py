@@ -16,21 +16,15 @@ from rich.console import Console
 
 from cudalab.base import numbers
 from cudalab.report import answer, below_tables, columns, measured, table
-from cudalab.report.columns import NOT_MEASURED, Column
+from cudalab.report.columns import HOST, NOT_MEASURED, Column
 from cudalab.report.measured import Measured
 from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 from cudalab.tools.inspect.diagnosis import BOUND
 
 NOT_COMPILED = " does not compile:"  # of the reason of a prediction
-HOST = "host"  # the backend that runs the `.cu` on the CPU
 LAUNCH = "~"  # of `marks.MARKS`
 DROPPED = ("x eager", "% limit")  # columns that a narrow terminal leaves out, in this order
-
-
-def suits(run: Results) -> bool:
-    """Whether a run is a bench of entries on the CPU: it times none of them."""
-    return run.machine.device == "cpu" and run.kind == "bench" and any(case.backend == HOST for case in run.cases)
 
 
 def render(run: Results, width: int | None, color: bool) -> str:

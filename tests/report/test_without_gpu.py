@@ -48,7 +48,6 @@ def cases(run, label):
 def results(tmp_path, monkeypatch):
     """A folder in place of that of the lab's results; gives a function that adds a run of a card to it."""
     monkeypatch.setattr(measured, "FOLDER", tmp_path)
-    monkeypatch.setattr(measured.of, "__defaults__", (tmp_path,))
 
     def add(folder, name, created="2026-11-23T05:10:46+00:00", kernel="gelu", microseconds=20.0, source="00"):
         times = {"pycuda": microseconds, "torch_eager": 2 * microseconds}
