@@ -29,7 +29,7 @@ from cudalab.tools.inspect.steps import CARD, inspect
 
 MAIN = "cudalab.tools.inspect.ahead.main"
 NICE = 10  # added to the process's niceness: the run's own work goes first
-WAIT = 20.0  # seconds without an answer that a finished run waits
+WAIT = 10.0  # seconds without an answer that a finished run waits
 LONGEST = 600  # characters of a reason: a compiler may say much
 
 
@@ -100,7 +100,7 @@ class Ahead:
 def _why(ended: Ended) -> str:
     """Why a process that has ended gives no more predictions."""
     if ended.hung:
-        return "it takes long; `cudalab inspect` waits for it"
+        return "it takes too long here; `cudalab inspect` waits for it"
     words = child.last(ended.said)
     return f"the process that predicts {ended.how}{'; its last output: ' if words else ''}{words}"
 
