@@ -51,8 +51,10 @@ def of(run: Results, kernel: str) -> list[Measured]:
     """The newest run on each card of a kernel of `run` that timed an entry of it at one of its sizes; by card.
 
     They are of the same `.cu`. A kernel of the lab that was changed since has those of its earlier version; a user's
-    kernel that only shares its name has none.
+    kernel that only shares its name has none, nor has one with launch parameters of `--set`.
     """
+    if run.options.get("parameters"):
+        return []
     source = f"{kernel}.cu"
     entries = [case for case in run.cases if case.kernel == kernel and case.backend in record.ENTRIES]
     newest: dict[str, Measured] = {}

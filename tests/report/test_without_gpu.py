@@ -159,5 +159,8 @@ def test_times_of_another_kernel_with_this_name_are_not_shown(results):
     assert "2026-11-23, an earlier .cu of gelu: cudalab show" in earlier
     assert measured.of(bench("gelu", path=True, source="11"), "gelu")  # a copy of the same code
     assert measured.of(bench("gelu", dtype="float16"), "gelu") == []  # not measured
+    with_set = bench("gelu")
+    with_set.options["parameters"] = "VEC_THREADS=256"
+    assert measured.of(with_set, "gelu") == []
     (measured.FOLDER / "h200" / "gelu.json").write_text("{")
     assert measured.of(bench("gelu"), "gelu") == [] == measured.of(bench("gelu"), "../gelu")
