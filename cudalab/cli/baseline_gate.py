@@ -32,10 +32,10 @@ gate = together(
 
 def measure_against(
     baseline: str, min_effect: float, force: bool, kernels: tuple[str, ...], options: dict[str, Any],
-    format: str, output: str | None, costs: bool,
+    format: str, output: str | None, costs: bool, everything: bool,
 ) -> int:  # fmt: skip
     """Measure the cases of the baseline, print the results and the comparison, and return its exit code."""
-    from cudalab.engine import runs
+    from cudalab.cli.predicted import bench_with_predictions
     from cudalab.results import comparable, compare
     from cudalab.results.baseline import adopted, in_folder, refuse
     from cudalab.results.file import load
@@ -54,7 +54,8 @@ def measure_against(
 
     try:
         refuse([] if force or options["resume"] else comparable.options(old, options), baseline)
-        run = measure(partial(runs.bench, ready=accept), kernels, options, format, output, costs)
+        work = partial(bench_with_predictions, accept=accept)
+        run = measure(work, kernels, options, format, output, costs, everything=everything)
     except comparable.NotComparable as error:
         terminal.say(f"Error: {error}")
         return compare.NOT_COMPARABLE
@@ -66,11 +67,12 @@ def measure_against(
 
 def measure_beside(
     min_effect: float | None, kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
-    costs: bool,
+    costs: bool, everything: bool,
 ) -> int:  # fmt: skip
     """Measure entries beside those of an earlier `.cu`, print both and the comparison, and return its exit code."""
-    from cudalab.engine import runs
+    from cudalab.cli.predicted import bench_with_predictions
 
-    run, found = measured(runs.bench, kernels, options, format, output, costs, min_effect=min_effect)
+    work = bench_with_predictions
+    run, found = measured(work, kernels, options, format, output, costs, min_effect=min_effect, everything=everything)
     assert found  # the run refuses to begin without such entries
     return UNSAVED if unsaved() else found.exit_code or (NOT_RUN if say_not_run(run, format) else 0)

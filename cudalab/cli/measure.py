@@ -31,18 +31,20 @@ NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 def measure(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
-    costs: bool = False, study: str = "", advice: bool = True,
+    costs: bool = False, study: str = "", advice: bool = True, everything: bool = False,
 ) -> Results:  # fmt: skip
     """Run `work`, from the start or from the file of `--resume`; save and print its results.
 
-    `study` is the name of a study, empty for kernels; without `advice` nothing is said of what to do next.
+    `study` is the name of a study, empty for kernels; without `advice` nothing is said of what to do next;
+    `everything` is that of `report.render`.
     """
-    return measured(work, kernels, options, format, output, costs, study, advice=advice)[0]
+    return measured(work, kernels, options, format, output, costs, study, advice=advice, everything=everything)[0]
 
 
 def measured(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
     costs: bool = False, study: str = "", min_effect: float | None = None, advice: bool = True,
+    everything: bool = False,
 ) -> tuple[Results, Comparison | None]:  # fmt: skip
     """The same as `measure`, with the comparison of `bench --against` that was printed, if there is one."""
     from cudalab.engine import process
@@ -50,7 +52,7 @@ def measured(
     quiet = options.pop("quiet", False)
     with process.ahead(kernels) if terminal.is_program() else nullcontext():
         run, options, output = _run(work, kernels, options, output, study, quiet)
-    return run, _show(run, options, format, output, costs, min_effect, quiet, advice)
+    return run, _show(run, options, format, output, costs, min_effect, quiet, advice, everything)
 
 
 def _run(
@@ -96,18 +98,18 @@ def _folder() -> str:
 @cache
 def _load_what_prints() -> None:
     from cudalab.cli import next_steps  # noqa: F401
-    from cudalab.report import flat, markdown, study_text, table  # noqa: F401
+    from cudalab.report import flat, markdown, study_text, table, without_gpu  # noqa: F401
 
 
 def _show(
     run: Results, options: dict[str, Any], format: str, output: str | None, costs: bool, min_effect: float | None,
-    quiet: bool, advice: bool,
+    quiet: bool, advice: bool, everything: bool,
 ) -> Comparison | None:  # fmt: skip
     """Save and print the results, as `print_results` does. Raises CudalabError where every variant was skipped."""
     from cudalab.results import record
 
     saved = bool(output) and keep(run, output or "")
-    found = print_results(run, format, costs, min_effect=min_effect)
+    found = print_results(run, format, costs, min_effect=min_effect, everything=everything)
     if saved:
         terminal.wrote(output or "")
     _say_seed(run, options, quiet)
@@ -274,7 +276,8 @@ def unsaved() -> bool:
 
 
 def print_results(
-    run: Results, format: str, costs: bool = False, plots: bool = False, min_effect: float | None = None
+    run: Results, format: str, costs: bool = False, plots: bool = False, min_effect: float | None = None,
+    everything: bool = False,
 ) -> Comparison | None:  # fmt: skip
     """Print the results on standard output, in the width and colours of the terminal.
 
@@ -285,7 +288,9 @@ def print_results(
 
     color = terminal.colored(sys.stdout)
     ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
-    text = report.render(run, format, terminal.width(sys.stdout), color, costs, ink, terminal.height(sys.stdout))
+    text = report.render(
+        run, format, terminal.width(sys.stdout), color, costs, ink, terminal.height(sys.stdout), everything
+    )
     # JSON is always UTF-8: the escapes for another encoding would make it invalid
     click.echo(text.encode() if format == "json" else terminal.encodable(text, sys.stdout), color=color)
     if found := against.compared(run, min_effect):

@@ -13,9 +13,11 @@ from cudalab.base import globs
 from cudalab.checks import contents, parity
 from cudalab.engine import hard
 from cudalab.engine.options import QUICK
+from cudalab.report import columns
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 from cudalab.spec.find import is_path
+from cudalab.spec.sizes import USUAL
 from cudalab.tools.inspect import compilers
 
 MOST = 3
@@ -59,14 +61,17 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
         yield _command("bench", *again), "how fast is it?"
     if output and not run.complete and not failed:
         yield resuming(run, output), "measures what is missing" if run.timed else "checks what is missing"
-    if output:
+    if output and columns.without_gpu(run):
+        yield _command("show", "--all", output), "every CPU time, with bars"
+    elif output:
         yield _command("show", output), "these tables again, with bars"
+    if output:
         yield _command("report", output, "-o", str(Path(output).with_suffix(".html"))), "a page with plots"
     elif not failed:
         verb = "bench" if run.timed else "check"
-        yield _command(verb, *again, "-o", f"{verb}.json"), "keeps every result, for show, report and compare"
-    if run.machine.device == "cpu" and not failed and _has_entries(run.cases) and not compilers.missing():
-        yield _command("inspect", first), "what bounds it on a GPU, from its machine code"
+        yield _command(verb, *again, "-o", f"{verb}.json"), "keeps all results, for show and compare"
+    if not run.timed and not failed and _on_cpu(run) and not compilers.missing():  # the screen of a bench names it
+        yield _command("inspect", first), "what bounds it on a GPU"
     if not run.timed and not failed and not run.options.get("sanitize"):
         yield _command("check", "--sanitize", *again), "looks for memory errors too"
 
@@ -115,6 +120,8 @@ def _far(case: Case) -> bool:
 def _chosen(run: Results) -> list[str]:
     """The size of the run as it was asked for, and whether it was quick."""
     sizes = str(run.options.get("sizes") or "")
+    if run.timed and sizes == USUAL:
+        sizes = ""
     quick = run.timed and (run.options.get("processes"), run.options.get("budget")) == (1, QUICK)
     return [*(["--size", sizes] if sizes else []), *(["--quick"] if quick else [])]
 
@@ -125,8 +132,9 @@ def _asked(run: Results) -> list[str]:
     return [str(name) for name in asked] if asked else list(dict.fromkeys(c.kernel for c in run.cases))
 
 
-def _has_entries(cases: list[Case]) -> bool:
-    return any(c.backend in record.ENTRIES for c in cases)
+def _on_cpu(run: Results) -> bool:
+    """Whether the CPU ran entries of a `.cu`."""
+    return run.machine.device == "cpu" and any(c.backend in record.ENTRIES for c in run.cases)
 
 
 def _command(*words: str) -> str:

@@ -218,6 +218,10 @@ resume = click.option("--resume", default="", metavar="FILE", callback=not_empty
                       help="Finish the interrupted run in FILE, with its options. Default: a new run.")  # fmt: skip
 format = click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),
                       help="Format of the printed results.")  # fmt: skip
+everything = click.option(
+    "--all", "everything", is_flag=True,
+    help="Without a GPU, print all CPU times as tables, in place of the short screen.",
+)  # fmt: skip
 table_or_json = click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),
                              help="Format of the output.")  # fmt: skip
 store = click.option("--store", default="cudalab-history.db", show_default=True, metavar="FILE", envvar="CUDALAB_STORE",

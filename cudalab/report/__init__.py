@@ -12,15 +12,16 @@ from cudalab.results.record import Results
 @unchanging
 def render(
     results: Results, format: str, width: int | None = None, color: bool = False, costs: bool = False, plots: str = "",
-    height: int | None = None,
+    height: int | None = None, everything: bool = False,
 ) -> str:  # fmt: skip
     """All of `results` as table, markdown, csv or json.
 
     `width` (columns), `color`, `costs` (add what each variant costs once), `plots` ("blocks" or "ascii": draw bars and
     histograms with these characters) and `height` (lines of the terminal: where the table has more, the legend comes
-    first) only apply to the table.
+    first) only apply to the table. So does `everything`: a bench without a GPU has the tables of its times, too, in
+    place of a short screen (`without_gpu`); `costs` asks for them as well.
     """
-    from cudalab.report import flat, markdown, study_text, table
+    from cudalab.report import columns, flat, markdown, study_text, table
 
     formats: dict[str, Callable[[], str]] = {
         "table": lambda: table.render(results, width, color, costs, plots, height),
@@ -28,6 +29,10 @@ def render(
         "csv": lambda: flat.as_csv(results),
         "json": lambda: flat.as_json(results),
     }
+    if columns.without_gpu(results) and not (everything or costs):
+        from cudalab.report import without_gpu
+
+        formats["table"] = lambda: without_gpu.render(results, width, color)
     if results.of_study:
         formats["table"] = lambda: study_text.render(results, width, color, costs, plots, height)
         formats["markdown"] = lambda: study_text.markdown(results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
 from cudalab.base import numbers
@@ -25,15 +26,15 @@ def short(run: Results, cases: list[Case]) -> str:
     """The same in fewer words, for a line of 80 columns: of the times our fastest, or the fastest of all."""
     said, right = _answers(cases)
     text = ", ".join([*said, f"{right} right"] if said or right else [_none(cases)])
-    timed = _timed(run, cases)
-    mine = [c for c in timed if c.backend in record.ENTRIES] if not run.of_study else []
-    peers = [c for c in timed if c.backend not in record.ENTRIES]
-    if timed:
-        text += f"; {_time(run, (mine or timed)[0], cases)}"
+    order = timed(run, cases)
+    mine = [c for c in order if c.backend in record.ENTRIES] if not run.of_study else []
+    peers = [c for c in order if c.backend not in record.ENTRIES]
+    if order:
+        text += f"; {_time(run, (mine or order)[0], cases)}"
     if mine and peers:
         ratio = run.ratio(peers[0], mine[0], run.main_kind, chosen=True)
         text += f", {numbers.ratio(ratio)} x {peers[0].label}"
-    return f"{text} (busy)" if timed and _busy(run) else text
+    return f"{text} (busy)" if order and _busy(run) else text
 
 
 def _none(cases: list[Case]) -> str:
@@ -51,13 +52,13 @@ def _answers(cases: list[Case]) -> tuple[list[str], int]:
     return said, sum(case.status == record.OK for case in cases)
 
 
-def _timed(run: Results, cases: list[Case]) -> list[Case]:
+def timed(run: Results, cases: Sequence[Case]) -> list[Case]:
     """The right rows that have the main time, fastest first; without those of an earlier `.cu`. The order is that of
     the first process: the others judge it.
     """
     kind = run.main_kind
-    timed = [c for c in cases if c.status == record.OK and c.times.get(kind) and not c.old]
-    return sorted(timed, key=lambda c: taken.first if (taken := c.timing(kind)) else inf)
+    found = [c for c in cases if c.status == record.OK and c.times.get(kind) and not c.old]
+    return sorted(found, key=lambda c: taken.first if (taken := c.timing(kind)) else inf)
 
 
 def _busy(run: Results) -> bool:
@@ -66,15 +67,15 @@ def _busy(run: Results) -> bool:
 
 
 def _times(run: Results, cases: list[Case]) -> str:
-    kind, timed = run.main_kind, _timed(run, cases)
-    if not timed:
+    kind, order = run.main_kind, timed(run, cases)
+    if not order:
         return ""
-    mine = [c for c in timed if c.backend in record.ENTRIES]
-    peers = [c for c in timed if c.backend not in record.ENTRIES]
+    mine = [c for c in order if c.backend in record.ENTRIES]
+    peers = [c for c in order if c.backend not in record.ENTRIES]
     if mine and peers and not run.of_study:
         return f"{_time(run, mine[0], cases)}, {_against(run, mine[0], peers[0], cases)}"
     library = "" if mine or run.of_study else " library"
-    first, *others = timed
+    first, *others = order
     if _busy(run):
         return f"{'shortest time' if others else 'time'}, on a busy machine: {_time(run, first, cases)}"
     if not others:

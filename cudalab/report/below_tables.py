@@ -115,16 +115,24 @@ def skipped(run: Results) -> list[tuple[str, str]]:
     return [(", ".join(labels), reason) for reason, labels in found.items()]
 
 
-def footer(run: Results, names: Collection[str] | None = None) -> list[str]:
-    """How to read the columns, and the times of empty measurements. `names`: the columns that are shown; None: all."""
+def errors(run: Results, shown: Sequence[Case], names: Collection[str] | None = None) -> list[str]:
+    """What budgets may be wider, how to read errors, and which large ones are right.
+
+    `shown` are the rows of the table, `names` its columns; None: all.
+    """
     names = _columns(run) if names is None else names
-    right = [c for c in run.cases if c.parity and c.status == record.OK]
     lines = [*hints.budgets(run), *hints.proposals(run)]
-    if "max ULP" in names and any(c.parity for c in run.cases):
+    if "max ULP" in names and any(c.parity for c in shown):
         lines.append("max ULP: largest error against float64, in units in the last place of the dtype.")
     said = [text for name, text in OF_CHECKS.items() if name in names] if run.kind == "check" else []
     lines += [f"{'; '.join(said)}."] if said else []
-    lines += _of_errors(run, right, names)
+    return lines + _of_errors(run, shown, names)
+
+
+def footer(run: Results, names: Collection[str] | None = None) -> list[str]:
+    """How to read the columns, and the times of empty measurements. `names`: the columns that are shown; None: all."""
+    names = _columns(run) if names is None else names
+    lines = errors(run, run.cases, names)
     if any(c.backend == "host" and c.status != record.SKIPPED for c in run.cases):
         lines.append("host rows: the .cu, compiled for the CPU and compared with float64; checked, never timed.")
     lines += _of_times(run, names)
@@ -147,10 +155,10 @@ def _columns(run: Results) -> set[str]:
     return {column.name for cases in run.groups().values() for column in columns.drawn(run, cases)}
 
 
-def _of_errors(run: Results, right: list[Case], names: Collection[str]) -> list[str]:
+def _of_errors(run: Results, shown: Sequence[Case], names: Collection[str]) -> list[str]:
     """What is said of errors and of those that budgets allow."""
     bad = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
-    right = [c for c in right if (*c.group[::2], c.label) not in bad]
+    right = [c for c in shown if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in bad]
     lines = _far_off(right) if run.timed else []  # the table of a check has these errors
     if any(c.parity and c.parity.largest > FAR and c.parity.rel_l2 <= _tolerable(c) for c in right):
         lines.append(

@@ -15,6 +15,7 @@ GPU_KINDS = tuple(kind for kind in record.KINDS if kind != "wall")
 NOT_MEASURED = "-"
 BUSY = "busy"  # no verdict: `busy` says why in the headline
 NOT_TIMED = "not timed"  # a `.cu` on the CPU, which is only checked there
+HOST = "host"  # the backend that runs the `.cu` on the CPU
 BASELINES = ("torch_eager", "torch_native", "numpy")
 # Backends whose calls allocate their result, for files that do not say it (`Case.allocates`).
 ALLOCATING = ("torch_eager", "torch_native", "torch_script", "torch_compile", "cupy_eager", "cupy_fuse")
@@ -33,11 +34,11 @@ def heading(run: Results) -> str:
     """The first line: the machine that measured the numbers, or why there is no GPU."""
     if run.machine.device == "cpu":
         how = f"times are wall clock{_processes(run)}" if kinds(run) else "nothing was timed"
-        how += _set(run)
+        how += with_set(run)
         return f"No GPU: {run.no_gpu}. On the CPU ({run.machine.name}): {how}"
     l2, driver = run.machine.details.get("l2_bytes"), run.machine.details.get("driver", "unknown")
     cache = f"L2 {l2 / 2**20:.0f} MiB, " if isinstance(l2, int) else ""
-    return f"{run.machine.name}, {cache}driver {driver}, {run.created[:10]}{_processes(run)}{_set(run)}"
+    return f"{run.machine.name}, {cache}driver {driver}, {run.created[:10]}{_processes(run)}{with_set(run)}"
 
 
 def _processes(run: Results) -> str:
@@ -48,10 +49,15 @@ def _processes(run: Results) -> str:
     return f", {count} to {most} processes" if most else f", {count} process{'es' if count != 1 else ''}"
 
 
-def _set(run: Results) -> str:
+def with_set(run: Results) -> str:
     """The values that `--set` gave to tunables, if any."""
     values = run.options.get("parameters")
     return f", with {values.replace(',', ' ')}" if isinstance(values, str) and values else ""
+
+
+def without_gpu(run: Results) -> bool:
+    """Whether a run is a bench of entries on the CPU, which times none of them: it has a screen of its own."""
+    return run.machine.device == "cpu" and run.kind == "bench" and any(case.backend == HOST for case in run.cases)
 
 
 def missing(run: Results) -> str:

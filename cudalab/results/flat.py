@@ -21,7 +21,7 @@ TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu", "kind", "
 OF_CASE = ("parity", "composed", "nbytes", "times", "costs", "cross", "condition", "notes")
 OF_RUN = ("created", "complete", "device", "machine", "no_gpu", "details", "versions", "options", "sources")
 # Fields of a case that older tables lack.
-LATER = ("parameters", "quantities", "processes", "allocates", "written", "flops")
+LATER = ("parameters", "quantities", "processes", "allocates", "written", "flops", "predicted")
 LATER_OF_RUN = ("kind", "commit")
 # Texts that a spreadsheet would take for a formula, also behind apostrophes.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cudalab.base import stats  # loads NumPy, which the start of a worker does not wait for
 
 FORMAT = "cudalab-results"
-VERSION = 7  # of the files that are written; `cudalab.results.json_file` also reads the older ones
+VERSION = 8  # of the files that are written; `cudalab.results.json_file` also reads the older ones
 
 RUNS = ("bench", "check", "study")  # the kinds of a run
 KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
@@ -111,6 +111,17 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
         return inf if self.max_ulp is None else self.max_ulp
 
 
+class Prediction(msgspec.Struct, forbid_unknown_fields=True):
+    """What bounds an entry on a GPU, predicted from its machine code; or why that is not known."""
+
+    card: Annotated[str, _says("the card whose data sheet gives the rates, such as `H200`")] = ""
+    bound: Annotated[
+        str, _says("the resource that takes longest, such as `memory`; of several launches, that of the longest")
+    ] = ""
+    least: Annotated[Seconds | None, _says("least seconds of the entry on that card; null: not predicted")] = None
+    reason: Annotated[str, _says("why nothing is predicted")] = ""
+
+
 class Case(msgspec.Struct, forbid_unknown_fields=True):
     """One variant of one kernel at one size and dtype, with a verdict and times, or with a reason why not."""
 
@@ -195,6 +206,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     allocates: Annotated[
         bool | None,
         _says("whether each timed run allocates its result; others write into an array that exists. null: not known"),
+    ] = None
+    predicted: Annotated[
+        Prediction | None, _says("what bounds the entry on a GPU, of a bench on the CPU; null: not asked")
     ] = None
 
     @property

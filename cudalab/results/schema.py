@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from cudalab.results.record import VERSION, Case, ErrorCurve, Machine, Parity, Results
+from cudalab.results.record import VERSION, Case, ErrorCurve, Machine, Parity, Prediction, Results
 
-RECORDS = (Results, Machine, Case, Parity, ErrorCurve)
+RECORDS = (Results, Machine, Case, Parity, ErrorCurve, Prediction)
 BEGIN, END = "<!-- fields -->", "<!-- /fields -->"
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "null": "null"}
 

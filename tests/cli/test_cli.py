@@ -34,7 +34,7 @@ def invoke(*args):
 @pytest.mark.process
 def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_path):
     run = invoke("bench", "gelu", "--sizes", "1000", "--device", "cpu", "--skip", "torch_compile", "--budget", "0.01",
-                 "-o", tmp_path / "r.json")  # fmt: skip
+                 "-o", tmp_path / "r.json", "--all")  # fmt: skip
     assert run.exit_code == 0, run.output
     lines = run.stdout.splitlines()
     assert lines[0].startswith("No GPU: the CPU was asked for")
@@ -48,8 +48,12 @@ def test_bench_on_the_cpu_says_so_and_keeps_its_times_out_of_gpu_columns(tmp_pat
     assert all(set(c.times) <= {"wall"} for c in loaded.cases)
     seed = loaded.options["seed"]
     assert f"for the same inputs: --seed {seed}\n" in run.stderr
-    shown = invoke("show", tmp_path / "r.json")
-    assert shown.stdout == run.stdout
+    assert invoke("show", tmp_path / "r.json", "--all").stdout == run.stdout
+    brief = invoke("show", tmp_path / "r.json").stdout
+    assert "gelu  float32  right: 3 entries, 4 libraries" in brief
+    assert len(brief.splitlines()) < 20
+    predicted = [c.predicted for c in loaded.cases if c.backend == "host"]
+    assert all(one.least or one.reason for one in predicted)
 
 
 @pytest.mark.sweep
@@ -340,9 +344,9 @@ def test_a_source_that_does_not_compile_costs_its_rows_only(mine):
     assert run.exit_code == 2
     assert re.search(r"twice\.cu[:(]3", run.stdout)  # g++'s message, or nvcc's
     assert "two" in run.stdout
-    assert re.search(r"host:twice \* +error", run.stdout)
-    assert re.search(r"^numpy +0 +\S*\d", run.stdout, re.MULTILINE)
-    assert re.search(r"host:plus_one_vec \* +0\.5", run.stdout)
+    assert "  error: host:twice; right: 1 library" in run.stdout
+    assert re.search(r"^1000 +twice +error", run.stdout, re.MULTILINE)
+    assert re.search(r" plus_one_vec +0\.5", run.stdout)
 
 
 @pytest.mark.process
@@ -350,7 +354,7 @@ def test_a_wrong_answer_has_no_time_and_exit_code_1(mine, tmp_path):
     path = mine(source=SOURCE.replace("2 * x[i]", "x[i] + x[0]"))
     run = invoke("bench", path, "--sizes", "small", *QUICK, "-o", tmp_path / "r.json")
     assert run.exit_code == 1
-    assert re.search(r"host:twice \* +WRONG", run.stdout)
+    assert "  WRONG: host:twice; right: 1 library" in run.stdout
     assert "999 of 1,000 values differ" in run.stdout
     row = next(c for c in cudalab.load(tmp_path / "r.json").cases if c.backend == "host")
     assert row.times == {}
@@ -438,7 +442,7 @@ def test_the_readmes_commands_exist():
 
 @pytest.mark.process
 def test_what_needs_a_gpu_is_skipped_with_the_reason(mine):
-    run = invoke("bench", "plus_one", "--sizes", "100", *QUICK)
+    run = invoke("bench", "plus_one", "--sizes", "100", *QUICK, "--all")
     assert run.exit_code == 0
     text = " ".join(run.stdout.split())
     assert re.search(r"skipped .*pycuda.*triton: needs a GPU, and the CPU was asked for", text)

@@ -39,7 +39,7 @@ def nvcc(monkeypatch):
 
 
 @pytest.mark.parametrize(("run", "output", "first"), [
-    (run_of("bench", *RIGHT), "build/a.json", "cudalab show build/a.json"),
+    (run_of("bench", *RIGHT), "build/a.json", "cudalab show --all build/a.json"),
     (run_of("bench", *RIGHT), None, "cudalab bench ./mine/softmax.py -o bench.json"),
     (run_of("check", *RIGHT), None, "cudalab bench ./mine/softmax.py"),
     (run_of("bench", *WRONG), None, "cudalab check --sanitize ./mine/softmax.py"),
@@ -103,20 +103,19 @@ def test_all_kernels_the_size_and_quick_are_kept():
 
 def test_without_room_the_purpose_stands_above_the_command():
     lines = next_steps.lines(run_of("bench", *RIGHT), "a_rather_long_name_of_a_file.json", 60)
-    assert lines[0] == "next: # these tables again, with bars"
-    assert lines[1] == "      cudalab show a_rather_long_name_of_a_file.json"
-    assert next_steps.lines(run_of("check", *RIGHT), None, 50)[2:5] == [
-        "      # keeps every result, for show, report and",
-        "      # compare",
+    assert lines[0] == "next: # every CPU time, with bars"
+    assert lines[1] == "      cudalab show --all a_rather_long_name_of_a_file.json"
+    assert next_steps.lines(run_of("check", *RIGHT), None, 50)[2:4] == [
+        "      # keeps all results, for show and compare",
         "      cudalab check ./mine/softmax.py -o check.json",
     ]
 
 
 @pytest.mark.parametrize("lacking", [(cuda, "nvcc"), (compilers, "nvdisasm")], ids=["nvcc", "nvdisasm"])
 def test_inspect_is_named_only_where_it_can_run(monkeypatch, lacking):
-    assert "cudalab inspect ./mine/softmax.py" in commands(run_of("bench", *RIGHT))
+    assert "cudalab inspect ./mine/softmax.py" in commands(run_of("check", *RIGHT))
     monkeypatch.setattr(*lacking, lambda: None)
-    assert "cudalab inspect ./mine/softmax.py" not in commands(run_of("bench", *RIGHT))
+    assert "cudalab inspect ./mine/softmax.py" not in commands(run_of("check", *RIGHT))
 
 
 @pytest.mark.sweep

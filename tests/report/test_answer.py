@@ -54,7 +54,7 @@ def test_a_check_has_no_times():
 
 def test_what_the_cpu_does_not_time_says_so():
     run = on_cpu(**SURE)
-    text = report.render(run, "table", 80)
+    text = report.render(run, "table", 80, everything=True)
     assert any(line.split()[:5] == ["host:gelu_vec", "*", "0", "not", "timed"] for line in text.splitlines())
     said = answer.sentence(run, run.cases)
     assert said.startswith("all 3 right; fastest library: numpy 100")
@@ -122,7 +122,7 @@ def test_a_finding_of_the_page_does_not_quote_such_a_ratio():
 @pytest.mark.parametrize("load", [0.3, 8.0])
 def test_a_busy_machine_is_the_headline_and_no_verdict_stands(load):
     run = on_cpu(load, **SURE)
-    texts = [report.render(run, format, 80) for format in ("table", "markdown")]
+    texts = [report.render(run, format, 80, everything=True) for format in ("table", "markdown")]
     if load < 1:
         assert run.busy is None and not marks.busy(run)
         assert all("FASTER" in text and "Machine busy" not in text for text in texts)
@@ -149,7 +149,7 @@ def test_a_busy_machine_leaves_no_ratio_interval_or_bar_of_what_was_surely_measu
     assert "?" in bars[1] and not set(bars[1].split("|")[0]) & set(plots.BLOCKS.full + plots.BLOCKS.parts)
     drawn = figures.speedup(run, run.cases).svg
     assert ">?<" in drawn and drawn.count("<title>") == 1  # one bar, the baseline's
-    assert f"{marks.NO_RATIO}. A busy machine is a reason for both." in report.render(run, "table")
+    assert f"{marks.NO_RATIO}. A busy machine is a reason for both." in report.render(run, "table", everything=True)
 
 
 def test_a_time_of_a_busy_machine_is_marked_without_a_ratio_too():

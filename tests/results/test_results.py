@@ -81,23 +81,24 @@ def test_a_field_that_is_not_known_is_refused_lest_it_be_lost(run, tmp_path):
             cudalab.load(path)
 
 
-def test_version_1_is_read_and_saved_as_7(tmp_path):
+def test_version_1_is_read_and_saved_as_8(tmp_path):
     # Cut by a script from bench/results/h200/gelu.json: seven cases, ten rounds of at most two samples each.
     old = ROOT / "tests" / "data" / "results_v1.json"
     run = cudalab.load(old)
     assert json.loads(old.read_text())["version"] == 1
-    assert run.version == record.VERSION == 7
+    assert run.version == record.VERSION == 8
     assert [c.label for c in run.cases if c.times] == ["pycuda:gelu_scalar", "pycuda:gelu_vec", "torch_eager", "triton",
                                                        "copy"]  # fmt: skip
     assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
     run.save(tmp_path / "new.json")
     assert cudalab.load(tmp_path / "new.json") == run
     tree, before = json.loads((tmp_path / "new.json").read_text()), json.loads(old.read_text())
-    assert tree.pop("version") == 7
+    assert tree.pop("version") == 8
     assert tree.pop("kind") == run.kind == "bench"
     assert tree.pop("commit") == ""
     assert all(c.pop("parameters") == c.pop("quantities") == c.pop("processes") == {} for c in tree["cases"])
     assert all(c.pop("allocates") is c.pop("written") is None and c.pop("flops") == 0 for c in tree["cases"])
+    assert all(c.pop("predicted") is None for c in tree["cases"])
     assert all(
         c["parity"] is None
         or c["parity"].pop("curve") is c["parity"].pop("allowed") is c["parity"].pop("needed") is None
@@ -155,9 +156,9 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
         ('{"benchmarks": []}', "not a cudalab results file"),
         (
             '{"format": "cudalab-results", "version": 99}',
-            "results version 99; this cudalab reads 1 to 7; upgrade it",
+            "results version 99; this cudalab reads 1 to 8; upgrade it",
         ),
-        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 7$"),
+        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 8$"),
         ('{"format": "cudalab-results", "version": true}', "results version True"),
         ('{"format": "cudalab-results", "version": [2]}', r"results version \[2\]"),
         ('{"format": "cudalab-results", "version": 1}', "missing required field"),

@@ -8,7 +8,8 @@ import click
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against, measure_beside
 from cudalab.cli.measure import exit_code, given, measure
-from cudalab.cli.options import measuring, parameters, processes, quick
+from cudalab.cli.options import everything, measuring, parameters, processes, quick
+from cudalab.cli.predicted import bench_with_predictions
 
 
 @click.command("bench")
@@ -30,6 +31,7 @@ from cudalab.cli.options import measuring, parameters, processes, quick
     type=click.Choice(["clean", "dirty"]),
     help="What fills L2 before a cold run: clean lines, or dirty ones, as after a program that wrote memory.",
 )
+@everything
 @click.option("--costs", is_flag=True, help="Also show one-time costs: compilation, first run, graph.")
 @click.option(
     "--fresh-caches", is_flag=True, help="Compile everything again, so that --costs shows the times without caches."
@@ -43,7 +45,9 @@ from cudalab.cli.options import measuring, parameters, processes, quick
 @processes
 @quick
 @gate
-def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
+def command(
+    format: str, output: str | None, kernels: tuple[str, ...], everything: bool, **options: Any
+) -> None:  # fmt: skip
     """Check, then time kernels on every backend.
 
     A KERNEL is a name from `cudalab list`, the path of your own spec, such as ./mine/softmax.py, or a folder of specs.
@@ -56,6 +60,9 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab bench --baseline main.json -o branch.json
     cudalab bench ./mine/softmax.py --against git:main
 
+    Without a GPU the screen says what is right, what bounds each entry on an H200 (from its machine code, which needs
+    nvcc and nvdisasm), and what a card measured of the lab's kernels.
+
     With --baseline, options that you do not give (kernels of the lab, --size, --dtype, --only, --skip, --modes,
     --order, --flush) are those of the baseline. The output of `cudalab compare` follows the table.
 
@@ -67,8 +74,6 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     does not compile or run, or an output file (-o) that cannot be written, 5 no entry of a kernel could run. With
     --baseline or --against it is that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """
-    from cudalab.engine import runs
-
     costs = options.pop("costs")
     baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
     against = bool(options["against"])
@@ -79,9 +84,9 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
         raise click.UsageError("--against compares with a .cu and --baseline with results; give one of the two")
     if against:
         least = baseline["min_effect"] if "min_effect" in given() else None
-        sys.exit(measure_beside(least, kernels, options, format, output, costs))
+        sys.exit(measure_beside(least, kernels, options, format, output, costs, everything))
+    shown = {"format": format, "output": output, "costs": costs, "everything": everything}
     if baseline["baseline"]:
-        sys.exit(
-            measure_against(**baseline, kernels=kernels, options=options, format=format, output=output, costs=costs)
-        )
-    sys.exit(exit_code(measure(runs.bench, kernels, options, format, output, costs), format))
+        sys.exit(measure_against(**baseline, kernels=kernels, options=options, **shown))
+    run = measure(bench_with_predictions, kernels, options, **shown)
+    sys.exit(exit_code(run, format))

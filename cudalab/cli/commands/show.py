@@ -17,11 +17,13 @@ from cudalab.cli.measure import REASONED, print_results
 @click.option("--costs", is_flag=True, help="Also show one-time costs: compilation, first run, graph.")
 @click.option("--plots/--no-plots", default=None,
               help="Also show bars of speed-ups and histograms of samples. Default: on a terminal.")  # fmt: skip
+@options.everything
 @options.selecting
 @options.output(f"{options.RESULTS}; only the rows that are shown")
 @options.quiet
 def command(
-    files: tuple[str, ...], format: str, costs: bool, plots: bool | None, output: str, quiet: bool, **rows: str
+    files: tuple[str, ...], format: str, costs: bool, plots: bool | None, everything: bool, output: str, quiet: bool,
+    **rows: str,
 ) -> None:  # fmt: skip
     """Print results that `bench`, `check` or `study` wrote.
 
@@ -55,6 +57,7 @@ def command(
         if len(names) > 1 and run.cases:
             click.echo(f"{visible(name)}:" if name == names[0] else f"\n{visible(name)}:")
         if run.cases or len(names) == 1:
-            print_results(run, format, costs, terminal.live(sys.stdout) if plots is None else plots)
+            bars = terminal.live(sys.stdout) if plots is None else plots
+            print_results(run, format, costs, bars, everything=everything or bool(plots))
     if output:
         terminal.wrote(output)

@@ -13,7 +13,7 @@ from cudalab.tools.inspect.sass import Instruction
 
 NEAR = 1.1  # the sentence names two bounds if their ratio is below this
 LOW = 0.5  # share of resident warps below which latency is hard to hide
-_BOUND = {
+BOUND = {
     "memory": "memory", "issue": "instruction issue", "fp32": "the float32 and multiply units", "alu": "the ALU",
     "special": "the special-function unit", "fp16x2": "the half-precision units", "fp64": "the float64 units",
     "shuffle": "shuffles", "load/store": "the load/store units", "start": "how fast blocks start",
@@ -31,13 +31,13 @@ def sentence(one: Inspected) -> str:
     if one.bounds is None or one.card is None:
         return f"{said}{_costly_line(one)}; give --card to see what bounds it"
     seconds, name = one.bounds.seconds, one.bounds.name
-    said += f"; on {_a(one.card)} bound by {_BOUND[name]}"
+    said += f"; on {_a(one.card)} bound by {BOUND[name]}"
     if name == "memory":
         other = one.bounds.computing
         share = seconds[other] / seconds["memory"]
         if share > 1 / NEAR:
-            return f"{said} and, equally, by {_BOUND[other]}{_costly_line(one)}"
-        return f"{said}; next is {_BOUND[other]}, with {100 * share:.0f} % of its time"
+            return f"{said} and, equally, by {BOUND[other]}{_costly_line(one)}"
+        return f"{said}; next is {BOUND[other]}, with {100 * share:.0f} % of its time"
     times = seconds[name] / seconds["memory"]
     if times < NEAR:
         return f"{said} and, equally, by memory{_costly_line(one)}"
