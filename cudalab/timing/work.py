@@ -119,6 +119,10 @@ class Returning(_Proven):
             apart(self._results)
         self._let_go()
 
+    def before(self) -> None:
+        super().before()
+        self._results.clear()  # that of a run on other contents
+
     def touch(self) -> None:
         self._results.append(self._call())
 
