@@ -3,7 +3,7 @@
 Runs of one sample share contents and cannot be kept from each other's results, in memory or on the chip. A run that
 copies such a result would save its work. So one run is timed alone: its inputs lie in L2 as those of the batch do, but
 the run before it had other contents, and every output is poisoned. What a batch can save beside that is known: the
-launches, and bytes that come from L2.
+launches, and bytes that come from L2. Variants that write into given arrays are tried; a library's own results are not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cudalab.results.limit import MEMORY
 from cudalab.timing.clock import Clock
 from cudalab.timing.graph import Graph
 from cudalab.timing.proof import Proof
-from cudalab.timing.work import Batch, Returning, Unproven, repeatable, spent
+from cudalab.timing.work import Batch, Unproven, repeatable, spent
 
 if TYPE_CHECKING:
     from cudalab.timing.events import Timer
@@ -37,7 +37,7 @@ class Apart:
 
     runs = 1
 
-    def __init__(self, device: Gpu, work: Batch | Returning, proof: Proof) -> None:
+    def __init__(self, device: Gpu, work: Batch, proof: Proof) -> None:
         """`work`: one run."""
         self._device, self._work, self._proof, self._next = device, work, proof, 0
         self.run, self.verify = work.run, work.verify
@@ -60,9 +60,7 @@ class Apart:
 class Neighbours:
     """Refuses the times of a variant's batches and graphs that are far below that of a run alone."""
 
-    def __init__(
-        self, device: Gpu, timer: Timer, bound: Bound, work: Callable[[], Batch | Returning], proof: Proof
-    ) -> None:
+    def __init__(self, device: Gpu, timer: Timer, bound: Bound, work: Callable[[], Batch], proof: Proof) -> None:
         """`work` makes one run of the variant `bound`."""
         self._device, self._timer, self._bound, self._work, self._proof = device, timer, bound, work, proof
         self._alone = list[float]()  # seconds of the runs alone

@@ -139,7 +139,7 @@ def clocks(
             if not (isinstance(error, CudalabError) or out_of_memory(error)):
                 raise
             notes.append(f"no graph: {error}")
-    return _bounded(device, bound, found, proof) if proof and held else found
+    return _bounded(device, bound, found, proof) if proof and held and bound.on else found
 
 
 def _bounded(device: Gpu, bound: Bound, found: dict[str, Clock], proof: Proof) -> dict[str, Clock]:
@@ -148,12 +148,7 @@ def _bounded(device: Gpu, bound: Bound, found: dict[str, Clock], proof: Proof) -
     if not set(several) & set(found):
         return found
 
-    def one() -> Batch | Returning:
-        work = _batch(device, bound, 1, proof)
-        assert isinstance(work, (Batch, Returning))
-        return work
-
-    neighbours = Neighbours(device, timer_of(device), bound, one, proof)
+    neighbours = Neighbours(device, timer_of(device), bound, lambda: Batch(device, bound, proof, 1), proof)
     return {
         kind: neighbours.bounded(clock, several[kind]) if kind in several else clock for kind, clock in found.items()
     }

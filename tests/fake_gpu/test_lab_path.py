@@ -36,7 +36,7 @@ from cudalab.timing.events import OFF_SECONDS
 from cudalab.timing.gpu import cold_graph_clock, graph_clock, rotating, timer_of
 from cudalab.timing.graph import Graph
 from cudalab.timing.proof import CPU, GPU, Contents, Proof
-from cudalab.timing.work import Batch, Unproven
+from cudalab.timing.work import Batch, Returning, Unproven
 
 ONLY = ("pycuda", "pycuda_elementwise")
 
@@ -167,6 +167,38 @@ def proof_of(fake, bound, contents=2):
         np.testing.assert_array_equal(fake.fetch(result), arrays[number]["x"] + 1)
 
     return Proof(Contents(contents, fake.load, np.random.default_rng(0), draw), judge)
+
+
+def test_results_of_a_library_are_poisoned_and_let_go_once_they_are_verified(fake, placed):
+    (again,) = fake.operand_sets(1, placed.on)
+    given = []
+
+    def call():
+        """A new array each time, as a library returns it."""
+        (output,) = fake.outputs(again.output, 1 + len(given))[-1:]
+        placed.again(replace(again, output=output)).run()
+        given.append(output)
+        return output
+
+    proof = proof_of(fake, placed, 3)
+    work = Returning(fake, call, proof, 2)
+    for touched in (True, False):
+        work.before()
+        if touched:
+            work.touch()  # a run on other contents
+            work.before()
+        work.run()
+        assert len(work._results) == 2
+        results = [*work._results]
+        work.verify()
+        right = fake.fetch(placed.on.inputs["x"]) + 1
+        assert not work._results and not any(np.array_equal(fake.fetch(result), right) for result in results)
+    fake.poison(given[-1], 0)
+    work.before()
+    work._results.append(given[-1])
+    with pytest.raises(AssertionError):
+        work.verify()
+    assert not work._results and fake.fetch(given[-1]).view(np.uint32).any()  # poisoned all the same
 
 
 def test_a_cold_graph_rotates_over_operands_with_other_contents(fake, placed):

@@ -111,7 +111,7 @@ CHEATS = (
     Cheat((3, 5, 13), "memo_late", (GPU,)),
     Cheat((3,), "memo_spliced", (GPU,)),
     Cheat((16, 27), "place_detector", (GPU,), (WRONG,)),
-    Cheat((17, 22), "graph_detector", (GPU,), (WRONG,)),
+    Cheat((17, 22), "graph_detector", (GPU,), (WRONG, HONEST)),
     Cheat((17,), "restless_half", (GPU,), (WRONG,)),
     Cheat((21, 27), "scrub_detector", (GPU,), (WRONG,)),
     Cheat((5, 17), "grid_counter", (GPU,)),

@@ -99,7 +99,9 @@ def failure(result):
 
 def test_the_numbers_are_those_of_the_run(ran, h200):
     case = next(c for c in H200.cases if c.group == ("gelu", "large", "float16") and c.label == "pycuda:gelu_vec")
-    alone = replace(H200, cases=H200.groups()[case.group])  # what is run: other rows of a variant may widen its intervals
+    alone = replace(
+        H200, cases=H200.groups()[case.group]
+    )  # what is run: other rows of a variant may widen its intervals
     eager = alone.baseline(case)
     low, high = (1e6 * end for end in alone.timing(case, "cold").interval)
     ratio = alone.speedup(case, "cold")
