@@ -45,7 +45,7 @@ def right_ones(device: Gpu, nbytes: int) -> tuple[dict[str, Bound], dict[str, st
     return right, failed
 
 
-def measured(device: Gpu, bounds: dict[str, Bound], seconds: float) -> dict[str, rounds.Taken]:
+def measured(device: Gpu, bounds: dict[str, Bound], seconds: float) -> dict[str, rounds.Samples]:
     """Cold samples of each form, in shuffled rounds."""
     timer = timer_of(device)
 

@@ -250,7 +250,7 @@ def _source(
 def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bool = True) -> Module | Isolated:
     """The compiled `.cu`, to be executed in another process, or in this one."""
     module = _module(*_source(kernel, dtype, launched), apart)
-    if isinstance(module, (SpecError, CompilerFailed)):
+    if isinstance(module, SpecError):
         raise module
     if isinstance(module, (NotOnCpu, CompileError)):
         raise _judged(kernel, dtype, module)
@@ -269,6 +269,8 @@ def _module(
             text, name=cu.name, defines=dict(macros), include=cu.parent, entries=entries, standard=standard
         )
         return Isolated(built) if apart else Module(built)
+    except CompilerFailed:  # nothing is known of the .cu: it is tried again
+        raise
     except (NotOnCpu, CompileError, SpecError) as error:
         return error
 

@@ -75,7 +75,7 @@ def bounded(seconds: float | None = None) -> Iterator[None]:
             _here.inside = before
             sys.stdout, sys.stderr = streams
             for number in (number for number in SIGNALS if signal.getsignal(number) != handlers[number]):
-                with suppress(ValueError):  # in another thread than the main one
+                with suppress(ValueError, TypeError):  # in another thread than the main one, or set by C
                     signal.signal(number, handlers[number])
             if os.getpid() != me:  # in a fork: two processes would do the rest of the work
                 leave(1)

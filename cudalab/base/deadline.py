@@ -56,7 +56,8 @@ def ending(seconds: float, text: str) -> Iterator[None]:
                 stack.callback(_closed, functions, stream)
                 last.append((functions.fflush, stream, PAUSE))
             for function, value, after in last:
-                stack.callback(functions.timer_delete, _timer(functions, function, value, seconds + after))
+                if (timer := _timer(functions, function, value, seconds + after)) is not None:
+                    stack.callback(functions.timer_delete, timer)
         yield
 
 
@@ -89,13 +90,14 @@ def _closed(functions: Any, stream: int) -> None:
     _held.discard(stream)
 
 
-def _timer(functions: Any, function: Any, value: int, seconds: float) -> ctypes.c_void_p:
-    """A timer that calls a C function after so many seconds."""
+def _timer(functions: Any, function: Any, value: int, seconds: float) -> ctypes.c_void_p | None:
+    """A timer that calls a C function after so many seconds; None where the system gives no more timers."""
     address = ctypes.cast(function, ctypes.c_void_p).value
     event, timer = _Event(value, 0, SIGEV_THREAD, address), ctypes.c_void_p()
     times = _Times((0, 0), int(seconds), int(seconds % 1 * 1e9))
-    if not functions.timer_create(CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
-        functions.timer_settime(timer, 0, ctypes.byref(times), None)
+    if functions.timer_create(CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
+        return None
+    functions.timer_settime(timer, 0, ctypes.byref(times), None)
     return timer
 
 

@@ -16,7 +16,7 @@ class CudalabError(Exception):
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether an error of any library says that memory ran out, by its name or its text."""
-    return "MemoryError" in type(error).__name__ or "out of memory" in str(error)
+    return "MemoryError" in type(error).__name__ or "out of memory" in str(error).lower()
 
 
 class NotFound(CudalabError, LookupError):

@@ -62,7 +62,7 @@ def place(path: str | os.PathLike[str]) -> Path:
     leftovers.sweep_halves(target)
     try:
         half, most = len(os.fsencode(_half(target))), os.pathconf(folder, "PC_NAME_MAX")
-        if half > most:
+        if 0 < most < half:
             raise InputError(f"the name of {target} has {half - most} bytes too many; give a shorter one with -o")
         _try(target)
     except OSError as error:

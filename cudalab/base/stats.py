@@ -326,14 +326,15 @@ def as_ratio(found: Estimate) -> Ratio:
 
 def judged_by_later(every: Ratio, base: Timing, other: Timing, paired: bool = True) -> Ratio:
     """The speed-up in all processes but the first, with the interval that it has if processes differ as in `every`, the
-    ratio of all: wider by the root of how many times as many processes those are.
+    ratio of all: wider by the root of how many times as many processes those are. At least one later process has timed
+    both.
 
     Two processes alone say little of how far processes differ: Student's t of one degree of freedom is 12.7, and of two
     it is 4.3.
     """
     value = speedup(base.later, other.later, paired).value
     both = [bool(a and b) for a, b in zip(base.by_process, other.by_process, strict=False)]
-    wider = sqrt(sum(both) / max(sum(both[1:]), 1))
+    wider = sqrt(sum(both) / sum(both[1:]))
     low, high = (value * (end / every.value) ** wider for end in (every.low, every.high))
     return replace(every, value=value, low=low, high=high)
 

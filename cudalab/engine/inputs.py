@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -61,10 +62,11 @@ class Inputs:
             self._wanted[number] = Expected(self._group.kernel, self.arrays[number])
         return self._wanted[number]
 
-    def want_all(self) -> None:
-        """Compute the right results for all contents, so that no round waits for a reference."""
+    def want_all(self, before: Callable[[], object]) -> None:
+        """Compute the right results for all contents, so that no round waits for a reference; `before` each."""
         with suppress(Exception):  # the spec's own: it is raised again where a result is judged
             for number in range(len(self.arrays)):
+                before()
                 self.want(number)
 
     def of(self, kernel: Kernel, values: str) -> Inputs:

@@ -237,7 +237,7 @@ class _KernelRound(Verdicts):
         """Add a copy of as many bytes as the variants read and write, where the device has one."""
         self.__dict__.pop("_others", None)  # which hold a reference's results
         if self.works and not (self.job.process and self.job.known):
-            self.contents.want_all()
+            self.contents.want_all(lambda: self.at("reference", ""))
         self.device.held_down()  # from here on
         nbytes = next((self.cases[label].nbytes for label in self.works), 0)
         if not nbytes or not self.with_copy:

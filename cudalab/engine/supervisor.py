@@ -165,9 +165,11 @@ class Supervisor:
         return found
 
     def _noted(self, group: Rows[Way], death: Death) -> Death:
-        early = not death.label and child.KILLED not in death.reason  # not for want of memory at some sizes
-        if death.hung or early:
-            self.hung.setdefault((group.file, group.dtype.name, death.label), []).append(str(group))
+        killed = f"{child.KILLED}SIGKILL" in death.reason  # for want of memory, which another size may not need
+        early = not (death.label or death.after or killed)
+        places = self.hung.setdefault((group.file, group.dtype.name, death.label), [])
+        if (death.hung or early) and str(group) not in places:
+            places.append(str(group))
         return death
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:

@@ -43,10 +43,8 @@ from cudalab.results.record import Case, Parity
 
 T = TypeVar("T")
 TIMED = (record.OK, record.CEILING)  # the status of rows that may have times
-CONTEXT, COPIES = (
-    1 << 30,
-    12,
-)  # bytes of the GPU that a process takes: of its own, and arrays like a group's first input
+CONTEXT = 1 << 30  # bytes of the GPU that a process takes for itself
+COPIES = 12  # arrays like a group's first input that it takes for a group
 CORES = 2  # processors for each process that may be needed: where there are so many, all start beside the first
 SHARE, OWN = 0.9, 0.25  # of the GPU's memory, for all processes, and for what they have of their own
 
@@ -114,7 +112,8 @@ class Team:
                         self._timed(number, known, self.labels(group))
                         continue
                     found.append(cases := self._timed(number, known, left_out))
-                    left_out |= {c.label for c in cases if c.status not in TIMED or not (number or c.times)}
+                    if number < self.most:  # else it only helped, and could not go on
+                        left_out |= {c.label for c in cases if c.status not in TIMED or not (number or c.times)}
                     self._seen = self.glimpses()
                     if len(found) >= self.count:
                         left_out |= enough.settled(merged(found, len(found), self.count), most)

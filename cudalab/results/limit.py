@@ -4,6 +4,7 @@ Four limits hold on a GPU; the largest counts. bench/METHOD.md explains them.
 
 - Bytes: what must cross the memory bus, at the bus's rate. All of the inputs must in a cold run; of the output as many
   bytes as the L2 cache holds may stay there. A hot run may find as many bytes in L2 as L2 holds.
+- L2: the larger of what is read and what is written passes between L2 and the multiprocessors, so many bytes a cycle.
 - Operations: `flops` of the spec, at the rate of the card's fastest unit for the dtype.
 - Start: a run takes at least as long as an empty kernel, or an empty node of a graph, took in the same session.
 
@@ -30,7 +31,7 @@ NEARER = 4  # times that data in L2 may be nearer than in memory: the ratio of t
 OVERLAP = 0.7  # share of a cold run that one takes at least in a graph, where its start and end overlap with others
 MEMORY = 0.5  # share of the bus's rate that every kernel is thought to miss by no more
 L2_RATE = 64  # bytes a cycle that an SM gets from L2 at most, and as many that it writes; up to sm_90 and of sm_120
-L2_RATES = {"sm_100": 128}  # not known: twice as many, which refuses less
+L2_RATES = {"sm_100": 128}  # not published; a higher rate refuses less
 BALANCE = 16  # operations a byte: an H200 does 14 in float32 outside its tensor cores in the time of a byte
 RESOLVED = 1e-10  # seconds: samples nearer to one another are equal
 

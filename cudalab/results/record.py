@@ -426,7 +426,7 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError(f"{(case if one else base).label} has no {kind} times")
         blocked = self.options.get("order") == "blocked"  # rounds were not measured side by side
         found = stats.speedup(one, other, paired=not blocked)
-        if chosen and all(any(taken.by_process[1:]) for taken in (one, other)):
+        if chosen and any(a and b for a, b in zip(one.by_process[1:], other.by_process[1:], strict=False)):
             found = stats.judged_by_later(found, one, other, paired=not blocked)
         return replace(found, disturbed=self.disturbed(kind))
 

@@ -51,7 +51,8 @@ MOST_SETS = 1024  # of operands in a cold graph
 NOT_HELD = "waits for the GPU inside the call, so the queue cannot be held and the time includes launch gaps"
 LET_GO = "in some samples the queue was not held long enough: they include launch gaps, or a wait for the GPU"
 HOST_WIDTH = 0.05  # relative width at which a host time's median is known; wider where a sample has few calls
-WRITTEN = 4e12  # bytes a second that no GPU of today exceeds where it writes
+WRITTEN = 8e12  # bytes a second that no GPU of today writes to its memory
+SEVERAL = {"hot": "hot", "graph": "in a graph", "graph_cold": "in a graph of cold runs"}  # times of several runs
 API_WARM_UPS = 3  # warm-up calls; the first may compile or load code
 KEEPS = (
     "the .cu keeps {} B in __device__ variables from one launch to the next, so a run may reuse an earlier "
@@ -127,8 +128,6 @@ def clocks(
             found["api"] = _api_clock(device, bound.api(), calls, width, proof)
         except CudalabError as error:
             notes.append(f"no api time: {error}")
-    if proof and bound.local >= LOCAL:
-        notes.append(LOCAL_OUTLIVES.format(bound.local))
     if proof and bound.kept:
         notes.append(KEEPS.format(bound.kept))
     elif "graph" in modes:
@@ -139,18 +138,18 @@ def clocks(
             if not (isinstance(error, CudalabError) or out_of_memory(error)):
                 raise
             notes.append(f"no graph: {error}")
-    return _bounded(device, bound, found, proof) if proof and held and bound.on else found
+    if not (proof and held and bound.on and set(SEVERAL) & set(found)):
+        return found
+    if bound.local >= LOCAL:
+        notes.append(LOCAL_OUTLIVES.format(bound.local))
+    return _bounded(device, bound, found, proof)
 
 
 def _bounded(device: Gpu, bound: Bound, found: dict[str, Clock], proof: Proof) -> dict[str, Clock]:
     """The clocks, of which those of several runs are refused where a run alone takes much longer."""
-    several = {"hot": "hot", "graph": "in a graph", "graph_cold": "in a graph of cold runs"}
-    if not set(several) & set(found):
-        return found
-
     neighbours = Neighbours(device, timer_of(device), bound, lambda: Batch(device, bound, proof, 1), proof)
     return {
-        kind: neighbours.bounded(clock, several[kind]) if kind in several else clock for kind, clock in found.items()
+        kind: neighbours.bounded(clock, SEVERAL[kind]) if kind in SEVERAL else clock for kind, clock in found.items()
     }
 
 

@@ -121,7 +121,7 @@ class Returning(_Proven):
 
     def before(self) -> None:
         super().before()
-        self._results.clear()  # that of a run on other contents
+        self._results.clear()  # of a sample that failed before it was verified
 
     def touch(self) -> None:
         self._results.append(self._call())
