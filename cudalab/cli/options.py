@@ -97,6 +97,16 @@ class Needed(click.Option):
             ) from None
 
 
+class Spelled(click.Option):
+    """An option whose environment variable is named as it is typed, where its parameter has another name."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        for opt in self.opts if ctx.auto_envvar_prefix else ():
+            if found := os.environ.get(f"{ctx.auto_envvar_prefix}_{opt.strip('-').upper()}"):
+                return found
+        return super().resolve_envvar_value(ctx)
+
+
 class Share(click.ParamType):
     """A share of 1, such as 2% or 0.02."""
 
@@ -190,14 +200,14 @@ def kernels(default: str = "") -> Decorator[Any]:
     return apply
 
 
-rivals = click.option("--rival", "rivals", multiple=True, metavar="NAME=MODULE:FUNCTION",
+rivals = click.option("--rival", "rivals", cls=Spelled, multiple=True, metavar="NAME=MODULE:FUNCTION",
                       help="Also measure a function of torch tensors, from a module or a file, as rival:NAME; add :out "
                       "if it writes into its last argument, :cupy or :numpy for other arrays. May be repeated. "
                       "Default: none.",
                       callback=lambda context, option, value: ",".join(value))  # fmt: skip
 seed = click.option("--seed", type=click.IntRange(0), metavar="N",
                     help="Seed of the random inputs. Default: a new one in each run.")  # fmt: skip
-parameters = click.option("--set", "parameters", multiple=True, type=Words(), metavar="NAME=VALUE",
+parameters = click.option("--set", "parameters", cls=Spelled, multiple=True, type=Words(), metavar="NAME=VALUE",
                           shell_complete=complete.tunables, callback=lambda context, option, value: ",".join(value),
                           help="Value of a tunable, such as BLOCK_THREADS=128; may be repeated. Others keep their "
                           "default. Default: the values that `tune` saved for this GPU.")  # fmt: skip
@@ -219,7 +229,7 @@ resume = click.option("--resume", default="", metavar="FILE", callback=not_empty
 format = click.option("--format", default="table", show_default=True, type=click.Choice(FORMATS),
                       help="Format of the printed results.")  # fmt: skip
 everything = click.option(
-    "--all", "everything", is_flag=True,
+    "--all", "everything", is_flag=True, cls=Spelled,
     help="Without a GPU, print all CPU times as tables, in place of the short screen.",
 )  # fmt: skip
 table_or_json = click.option("--format", default="table", show_default=True, type=click.Choice(("table", "json")),

@@ -18,7 +18,7 @@ def render(
 
     `width` (columns), `color`, `costs` (add what each variant costs once), `plots` ("blocks" or "ascii": draw bars and
     histograms with these characters) and `height` (lines of the terminal: where the table has more, the legend comes
-    first) only apply to the table. So does `everything`: a bench without a GPU has the tables of its times, too, in
+    first) only apply to the table. So does `everything`: a bench without a GPU has the tables of its times in
     place of a short screen (`without_gpu`); `costs` asks for them as well.
     """
     from cudalab.report import columns, flat, markdown, study_text, table

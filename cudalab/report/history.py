@@ -35,11 +35,11 @@ def render(found: History, width: int | None = None, color: bool = False, ink: p
     for title, group in by_card(found.series).items():
         console.print()
         console.print(plain(title))
-        table = columns_of(HEADERS, left=4)
+        table = columns_of(headers(found), left=4 + several(found))
         for series in group:
             style = "bold red" if any(change.ratio > 1 for change in series.changes[-1:]) else ""
-            table.add_row(*map(plain, cells(series, ink)), style=style)
-        put(console, table, (2, 0))
+            table.add_row(*map(plain, row(found, series, ink)), style=style)
+        put(console, table, (2 + several(found), 0))
     for head, lines in (*sections(found), ("Files", files(found))):
         if lines:
             console.print()
@@ -56,7 +56,7 @@ def markdown(found: History) -> str:
     """The same for a page or a pull request."""
     parts = [f"**{inline(heading(found))}**"]
     for title, group in by_card(found.series).items():
-        parts.append("\n".join([inline(title), "", *tabled(HEADERS, [cells(series) for series in group])]))
+        parts.append("\n".join([inline(title), "", *tabled(headers(found), [row(found, series) for series in group])]))
     for head, lines in (*sections(found), ("Files", files(found))):
         if lines:
             parts.append("\n".join([f"{head}:", "", *(f"- {inline(line)}" for line in newest(lines))]))
@@ -97,7 +97,21 @@ def all_runs(found: Iterable[Series]) -> list[Run]:
     return sorted({run.number: run for series in found for run in series.runs}.values(), key=lambda run: run.number)
 
 
-def cells(series: Series, ink: plots.Ink = plots.BLOCKS) -> list[str]:
+def several(found: History) -> bool:
+    """Whether several kernels are shown: the first column then names them."""
+    return len({series.case.kernel for series in found.series}) > 1
+
+
+def headers(found: History) -> list[str]:
+    return ["kernel", *HEADERS] if several(found) else HEADERS
+
+
+def row(found: History, series: Series, ink: plots.Ink = plots.BLOCKS) -> list[str]:
+    """One row, in the order of `headers`."""
+    return [series.case.kernel, *_cells(series, ink)] if several(found) else _cells(series, ink)
+
+
+def _cells(series: Series, ink: plots.Ink) -> list[str]:
     """One row, in the order of HEADERS."""
     case = series.case
     return [
@@ -147,8 +161,7 @@ def changes(found: History) -> list[str]:
     for series in found.series:
         for change in series.changes:
             together.setdefault(series.runs[change.at].number, []).append((series, change))
-    one = len({series.case.kernel for series in found.series}) == 1
-    return [said(steps_, found.store, one) for _, steps_ in sorted(together.items())]
+    return [said(steps_, found.store, not several(found)) for _, steps_ in sorted(together.items())]
 
 
 def said(together: Sequence[tuple[Series, Change]], store: str, one: bool) -> str:

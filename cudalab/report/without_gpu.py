@@ -10,6 +10,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import PurePath
 
 import msgspec
 from rich.console import Console
@@ -24,6 +25,7 @@ from cudalab.tools.inspect.diagnosis import BOUND
 
 NOT_COMPILED = " does not compile:"  # of the reason of a prediction
 LAUNCH = "~"  # of `marks.MARKS`
+OLDER = "the file is older than predictions, or was written without them"
 DROPPED = ("x eager", "% limit")  # columns that a narrow terminal leaves out, in this order
 
 
@@ -65,7 +67,7 @@ def _groups(run: Results) -> list[list[Case]]:
 
 def _group(console: Console, run: Results, cases: list[Case], drawn: list[Column]) -> None:
     """Verdict, the table of the entries, what is wrong, and the line of CPU times."""
-    bad = any(case.status in record.BROKEN for case in cases)
+    bad = any(case.status in record.BROKEN for case in cases if not case.old)
     title = f"{cases[0].kernel}  {cases[0].dtype}  {_verdict(cases)}"
     console.print(table.plain(title, "bold red" if bad else "bold"))
     if drawn[0].cells:
@@ -85,11 +87,11 @@ def _verdict(cases: Sequence[Case]) -> str:
     """Such as "right: 3 entries, 5 libraries", and "WRONG: host:gelu_vec; right: 2 entries, 5 libraries"."""
     by_status: dict[str, dict[str, bool]] = {}  # labels, and whether each is an entry's
     for case in cases:
-        if case.status != record.SKIPPED or case.backend == HOST:
+        if not case.old and (case.status != record.SKIPPED or case.backend == HOST):
             by_status.setdefault(case.status, {})[case.label] = case.backend == HOST
     broken = {status: by_status.pop(status) for status in record.BROKEN if status in by_status}
     said = [f"{status}: {', '.join(labels)}" for status, labels in broken.items()]
-    if any(NOT_COMPILED in reason for reason in _reasons(cases)):
+    if any(NOT_COMPILED in reason for reason in _reasons(cases, {})):
         said.append("nvcc does not compile it")
     bad = {label for labels in broken.values() for label in labels}
     for status, word in ((record.SKIPPED, "not run"), (record.OK, "right")):
@@ -184,18 +186,25 @@ def _skipped(run: Results) -> list[tuple[str, str]]:
 def _not_predicted(run: Results) -> list[str]:
     """Why nothing is predicted of some kernels, a line for each reason."""
     return [
-        f"bound by: not predicted for {', '.join(kernels)}: {reason}" for reason, kernels in _reasons(run.cases).items()
+        f"bound by: not predicted for {', '.join(kernels)}: {reason}"
+        for reason, kernels in _reasons(run.cases, _typed(run)).items()
     ]
 
 
-def _reasons(cases: Sequence[Case]) -> dict[str, list[str]]:
+def _typed(run: Results) -> dict[str, str]:
+    """The kernels shown, each as it was named on the command line: a user's by its path."""
+    asked = {PurePath(str(name)).stem: str(name) for name in run.options.get("kernels") or ()}
+    return {case.kernel: shlex.quote(asked.get(case.kernel, case.kernel)) for case in run.cases}
+
+
+def _reasons(cases: Sequence[Case], typed: dict[str, str]) -> dict[str, list[str]]:
     """The kernels of entries without a prediction by its reason. What failed on the CPU has a reason of its own."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
         known = case.predicted is not None and case.predicted.least is not None
         if case.backend == HOST and case.status != record.ERROR and not case.old and not known:
-            reason = case.predicted.reason if case.predicted else ""
-            found.setdefault(reason or "see cudalab inspect", {})[case.kernel] = None
+            reason = case.predicted.reason if case.predicted else OLDER
+            found.setdefault(reason or f"see `cudalab inspect {typed.get(case.kernel, '')}`", {})[case.kernel] = None
     return {reason: list(kernels) for reason, kernels in found.items()}
 
 
@@ -205,18 +214,18 @@ def _footer(run: Results, cards: dict[str, list[Measured]]) -> list[str]:
     lines = below_tables.errors(run, entries)
     predicted = [case.predicted for case in entries if case.predicted and case.predicted.least]
     if predicted:
-        name = str(next(iter(run.options.get("kernels") or ()), entries[0].kernel))
+        name = _typed(run)[next(case.kernel for case in entries if case.predicted and case.predicted.least)]
         on, bounds = predicted[0].card, dict.fromkeys(one.bound for one in predicted)
-        lines.append(f"predicted: least \u00b5s on an {on}, by machine code; more: cudalab inspect {shlex.quote(name)}")
+        lines.append(f"predicted: least \u00b5s on an {on}, by machine code; more: cudalab inspect {name}")
         words = [f"{name}: {BOUND.get(name, name)}" for name in bounds if name != "memory"]
         lines += [f"bound by {'; '.join(words)}"] if words else []
-    lines += _sources(cards)
+    lines += _sources(run, cards)
     if any(case.times for case in run.cases):
         lines.append("CPU \u00b5s: wall clock of the libraries, fastest first; as tables: --all")
     return lines
 
 
-def _sources(cards: dict[str, list[Measured]]) -> list[str]:
+def _sources(run: Results, cards: dict[str, list[Measured]]) -> list[str]:
     """Of what cards and days the measured times are, and how to read them; which kernels have none."""
     found: dict[tuple[str, str, str, bool], list[str]] = {}
     for kernel, runs in cards.items():
@@ -230,5 +239,10 @@ def _sources(cards: dict[str, list[Measured]]) -> list[str]:
     if found:
         lines.append("% limit: of what memory or units allow; x eager: times as fast as torch_eager")
     if without := [kernel for kernel, runs in cards.items() if not runs]:
-        lines.append(f"measured: nothing of {', '.join(without)} here; the same command on a GPU measures it")
+        if run.options.get("parameters"):
+            lines.append("measured: times of other launch parameters than those of --set are not shown")
+        else:
+            names = _typed(run)
+            command = f"cudalab bench {' '.join(names[kernel] for kernel in without)}"
+            lines.append(f"measured: nothing of {', '.join(without)} here; `{command}` on a GPU measures it")
     return lines

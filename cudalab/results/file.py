@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import tempfile
 import warnings
 import zlib
@@ -13,7 +15,10 @@ from cudalab.base import files
 from cudalab.base.errors import InputError
 from cudalab.base.text import visible
 from cudalab.results import bounds, formats
-from cudalab.results.record import Results
+from cudalab.results.json_file import INSPECTION
+from cudalab.results.record import FORMAT, Results
+
+MARKER = re.compile(rb'"format"\s*:\s*"(cudalab-[a-z-]+)"')
 
 
 def load(path: str | os.PathLike[str]) -> Results:
@@ -64,11 +69,11 @@ def writable(path: str | os.PathLike[str]) -> None:
             raise InputError(f"will not replace {target}, which is not a results file: {error}") from None
 
 
-def expanded(names: Iterable[str]) -> list[str]:
+def expanded(names: Iterable[str], inspections: bool = False) -> list[str]:
     """The results files that the names stand for: a folder for those in it, in order.
 
     Other files of a folder are left out; a warning names those whose names end as results files do. Raises InputError
-    for a folder without any.
+    for a folder without any. `inspections`: files of `inspect -o` count as well.
     """
     found: list[str] = []
     for name in names:
@@ -79,7 +84,7 @@ def expanded(names: Iterable[str]) -> list[str]:
         exports = tuple(f".{format}.json" for format in formats.EXPORTS)  # by `convert`, for other tools
         files = [entry for entry in os.scandir(name) if entry.name.endswith(ends) and entry.is_file()]
         named = sorted(entry.path for entry in files if not entry.name.endswith(exports))
-        within = [path for path in named if _ours(path)]
+        within = [path for path in named if _ours(path, inspections)]
         if foreign := [os.path.basename(path) for path in named if path not in within]:
             warnings.warn(f"left out of {visible(name)}: {visible(', '.join(foreign))}: no results", stacklevel=2)
         if not within:
@@ -88,16 +93,23 @@ def expanded(names: Iterable[str]) -> list[str]:
     return found
 
 
-def _ours(path: str) -> bool:
+def _ours(path: str, inspections: bool) -> bool:
     """Whether the beginning of a file is that of one of ours; True also for one that cannot be read, which `load` says.
 
-    A run of any version names its format first; a CSV has a column for the kernels.
+    A run of any version names its format first; a CSV has columns that no other of the lab's has.
     """
     try:
         head = bounds.beginning(path)
     except (OSError, EOFError, zlib.error):
         return True
-    return not head.strip() or b"cudalab-" in head or (b"kernel" in head.split(b"\n")[0] and b"{" not in head[:1])
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if not text or text[:1] == b"{":
+        found = MARKER.search(text)
+        wanted = (FORMAT, INSPECTION) if inspections else (FORMAT,)
+        return not text or (found is not None and found[1].decode() in wanted)
+    first, end, _ = text.partition(b"\n")
+    columns = {name.strip(b'" \r') for name in first.split(b",")}
+    return {b"kernel", b"nbytes"} <= columns and (b"parity" in columns or not end)  # a longer line is cut off
 
 
 def stem(path: str) -> str:
@@ -117,7 +129,7 @@ def pairs(old: str, new: Sequence[str]) -> tuple[list[tuple[str, str]], list[str
         if not os.path.isdir(old) and not os.path.isdir(name):
             found.append((old, name))
             continue
-        before, after = ({stem(path): path for path in reversed(expanded([one]))} for one in (old, name))
+        before, after = ({stem(path): path for path in reversed(expanded([one], True))} for one in (old, name))
         both = sorted(before.keys() & after.keys())
         if not both:
             have = " and ".join(f"{visible(one)} has {', '.join(sorted(files))}"

@@ -85,9 +85,11 @@ def test_a_folder_stands_for_its_results_files(file, tmp_path):
     (packed := tmp_path / "small.json.gz").write_bytes(gzip.compress(file.read_bytes()))
     (tmp_path / "notes.txt").write_text("no results")
     (tmp_path / "package.json").write_text('{"name": "mine"}')
+    (tmp_path / "h.json").write_text('{\n "format": "cudalab-history", "file": "cudalab-results"}')
+    (tmp_path / "h.csv").write_text("kernel_id,nbytes\n")
     alone = invoke("show", file, "--size", "small").stdout
     both = invoke("show", tmp_path, "--size", "small")
-    assert both.stderr == f"Warning: left out of {tmp_path}: package.json: no results\n"
+    assert both.stderr == f"Warning: left out of {tmp_path}: h.csv, h.json, package.json: no results\n"
     assert (both.exit_code, both.stdout) == (0, f"{file}:\n{alone}\n{packed}:\n{alone}")
     assert invoke("show", file, packed, "--size", "small").stdout == both.stdout
     for words in (("--format", "csv"), ("-o", tmp_path / "all.json")):
@@ -107,7 +109,7 @@ def test_convert_and_compare_take_folders_and_several_files(file, tmp_path):
     assert {case.size for case in cudalab.load(lines / "small.jsonl").cases} == {"small"}
     (lines / "alone.jsonl").write_bytes((lines / "small.jsonl").read_bytes())
     both = invoke("compare", tmp_path, lines)
-    assert both.exit_code == 3 and "not compared, for want of a file of the same name: " in both.stderr
+    assert both.exit_code == 3 and "not compared, no file of the same name: " in both.stderr
     assert both.stdout.count(" -> ") == 2 and f"\n{packed} -> {lines}/small.jsonl\n" in both.stdout
     assert re.findall(r"^  (\w+): 2 answers are wrong", both.stdout, re.MULTILINE) == [file.stem, "small"]
     one = invoke("compare", packed, lines).stdout
@@ -116,7 +118,8 @@ def test_convert_and_compare_take_folders_and_several_files(file, tmp_path):
     for words, text in (
         (("compare", tmp_path, lines, "--format", "json"), "is for one comparison, but these are 2"),
         (("compare", lines / "alone.jsonl", tmp_path), "nothing to compare: files are compared by their names"),
-        (("convert", file, packed, "-o", tmp_path / "x.csv"), "give the file to write once"),
+        (("convert", file, packed, "-o", tmp_path / "x.csv"), "2 files need a folder to write to"),
+        (("convert", file, tmp_path / "x.csv", "-o", tmp_path / "y.csv"), "give the file to write once"),
         (("convert", tmp_path, tmp_path / "x.csv"), "2 files need a folder to write to"),
         (("convert", tmp_path, lines), "lines is a folder; say which format its files get: --to json|"),
         (("convert", packed, lines / "small.jsonl", file, "-o", lines, "--to", "csv"), "would both be written to"),
@@ -148,7 +151,7 @@ def test_a_part_does_not_replace_the_whole(file):
         assert done.exit_code == 2
         assert "would lose the rows that are not" in done.output
     assert cudalab.load(file) == cudalab.load(file.rename(file.with_name("same.json")))
-    assert "give the file to write once" in invoke("convert", file).output
+    assert "Missing argument 'OUT'" in invoke("convert", file).output
 
 
 @pytest.mark.sweep

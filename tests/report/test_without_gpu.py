@@ -121,7 +121,7 @@ def test_what_is_not_predicted_says_why_and_code_that_nvcc_refuses_is_not_called
             Prediction(reason="mine.cu does not compile:\nmine.cu(4): error") if case.kernel == "mine" else None
         )
     text = lines(run)
-    assert "bound by: not predicted for gelu: see cudalab inspect" in text
+    assert "bound by: not predicted for gelu: the file is older than predictions, or was" in "\n".join(text)
     assert "bound by: not predicted for mine: mine.cu does not compile:" in text
     assert "mine  float32  nvcc does not compile it; right: 2 entries, 5 libraries" in text
     for case in cases(run, "host:gelu_vec"):
@@ -154,7 +154,9 @@ def test_cards_are_known_by_what_their_files_say_and_the_newest_counts(results):
 def test_times_of_another_kernel_with_this_name_are_not_shown(results):
     results("h200", "NVIDIA H200", source="11")
     assert measured.of(bench("gelu", path=True), "gelu") == []
-    assert "measured: nothing of gelu here; the same command on a GPU measures it" in lines(bench("gelu", path=True))
+    assert "measured: nothing of gelu here; `cudalab bench ./gelu.py` on a GPU measures it" in lines(
+        bench("gelu", path=True)
+    )
     earlier = " ".join(lines(bench("gelu")))
     assert "2026-11-23, an earlier .cu of gelu: cudalab show" in earlier
     assert measured.of(bench("gelu", path=True, source="11"), "gelu")  # a copy of the same code
@@ -162,5 +164,9 @@ def test_times_of_another_kernel_with_this_name_are_not_shown(results):
     with_set = bench("gelu")
     with_set.options["parameters"] = "VEC_THREADS=256"
     assert measured.of(with_set, "gelu") == []
+    assert "measured: times of other launch parameters than those of --set are not shown" in lines(with_set)
+    shown = bench("gelu", "softmax")
+    shown.cases = [case for case in shown.cases if case.kernel == "softmax"]
+    assert "cudalab inspect softmax" in " ".join(lines(shown))
     (measured.FOLDER / "h200" / "gelu.json").write_text("{")
     assert measured.of(bench("gelu"), "gelu") == [] == measured.of(bench("gelu"), "../gelu")

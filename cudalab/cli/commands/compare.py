@@ -76,7 +76,7 @@ def command(
     if len(said) > 1 and format == "table":
         terminal.write(lambda width, color: in_short(said, width, color))
     if alone:
-        terminal.say(f"not compared, for want of a file of the same name: {', '.join(alone)}")
+        terminal.say(f"not compared, no file of the same name: {', '.join(alone)}")
     sys.exit(max(codes))
 
 

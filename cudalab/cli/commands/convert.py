@@ -55,7 +55,9 @@ def command(
     from cudalab.results import convert, file
 
     named, target = (names, output) if output else (names[:-1], names[-1])
-    if not named or (len(named) == 2 and output and not _is_folder(output)):
+    if not named:
+        raise click.UsageError("Missing argument 'OUT': cudalab convert IN OUT, or IN -o OUT")
+    if len(named) == 2 and output and not _is_folder(output) and not os.path.exists(named[1]):
         raise click.UsageError("give the file to write once: cudalab convert IN OUT, or IN -o OUT")
     sources = file.expanded(named)
     if len(sources) > 1 and not _is_folder(target):

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from cudalab.base.errors import InputError, short
 from cudalab.cli import terminal
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from cudalab.tools.history.series import History
 
 OWN = "pycuda"  # the backend whose rows are shown where nothing else is asked for
+OPTIONS = {"sizes": "--size", "dtypes": "--dtype", "min_effect": "--min-effect", "output": "-o"}  # by parameter
 FORMATS = ("table", "markdown", "json")
 
 
@@ -60,13 +63,21 @@ def command(
     from cudalab.tools.history import series
     from cudalab.tools.history.store import reading
 
+    given = [name for name in (*rows, "kind", "min_effect", "format", "output") if _given(name)]
+    if given and not kernels:
+        shown = ", ".join(OPTIONS.get(name, f"--{name}") for name in given)
+        raise click.UsageError(f"{shown} needs a kernel: give its name, or '*' for all")
+    if output and "format" in given:
+        raise click.UsageError("--format is of the printed history; the ending of -o says the format of the file")
     with reading(store) as opened:
+        cases = series.cases_of(opened)
+        if not cases:
+            raise InputError(f"the history {short(store)} has no runs; record some: cudalab record results.json "
+                             f"--store {shlex.quote(store)}")  # fmt: skip
         if not kernels:
-            if output:
-                raise InputError("-o needs a kernel: give its name, or '*' for all")
             terminal.write(lambda width, color: report.summary(series.kernels(opened), store, width, color))
             return
-        cases = _chosen(series.cases_of(opened), ",".join(kernels), **rows)
+        cases = _chosen(cases, ",".join(kernels), **rows)
         found = series.read(opened, cases, kind, min_effect, store)
     if output:
         _write(found, output)
@@ -75,6 +86,11 @@ def command(
         terminal.write(lambda width, color: report.render(found, width, color, ink))
     else:
         click.echo(report.as_json(found) if format == "json" else report.markdown(found))
+
+
+def _given(option: str) -> bool:
+    """Whether the command line has the option."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 def _chosen(every: dict[int, Case], kernels: str, only: str, **rows: str) -> dict[int, Case]:

@@ -17,8 +17,8 @@ def command(files: tuple[str, ...], store: str, quiet: bool) -> None:
     """Add results files to the history that `cudalab history` shows.
 
     The history keeps the median of every time, and what it depends on: digests of the sources, commit, card, driver,
-    versions of libraries. Samples stay in RESULTS, to which it keeps the way; move both together. A folder stands for
-    the results files in it. A file whose content was recorded before adds nothing.
+    versions of libraries. Samples stay in RESULTS. The history keeps the path to RESULTS: move both together. A folder
+    stands for the results files in it. A file whose content was recorded before adds nothing.
 
     \b
     cudalab record results.json

@@ -27,13 +27,13 @@ def render(found: History, target: Path) -> str:
     groups = [
         {"title": plain(card), "charts": list(charts(shown))} for card, shown in history.by_card(found.series).items()
     ]
-    rows = [(title, history.cells(s)) for title, shown in history.by_card(found.series).items() for s in shown]
+    rows = [(title, history.row(found, s)) for title, shown in history.by_card(found.series).items() for s in shown]
     return str(page.template("history.html.j2").render(
         title=history.heading(found),
         groups=groups,
         labelled=page.labelled,
         sections=history.sections(found),
-        headers=history.HEADERS,
+        headers=history.headers(found),
         rows=rows,
         runs=[_row(run, found.store, target) for run in reversed(history.all_runs(found.series))],
         legend=history.legend(found),

@@ -145,9 +145,12 @@ def _drawn(paper: Paper, group: Sequence[Line], x: Callable[[float], float], y: 
     paper.lines([path], first.colour, 2.6 if first.emphasis else 1.3, () if dash == (1, 0) else dash)
     if not first.ceiling:
         reach = 3.4 if first.emphasis else 2.6
-        hints = ("\n".join(texts) for texts in zip(*(line.hints for line in group), strict=True))
-        for (a, b), hint in zip(first.points, hints, strict=False):
-            paper.mark(x(a), y(b), shape, reach, first.colour, hint)
+        said: dict[float, tuple[float, list[str]]] = {}  # by place: the height of the first line there, hints of all
+        for line in group:
+            for (a, b), hint in zip(line.points, line.hints, strict=False):
+                said.setdefault(a, (b, []))[1].append(hint)
+        for a, (b, texts) in said.items():
+            paper.mark(x(a), y(b), shape, reach, first.colour, "\n".join(texts))
 
 
 def _label(group: Sequence[Line], y: float) -> Label:

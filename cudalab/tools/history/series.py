@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import Any
 
 from cudalab.base import scatter
-from cudalab.base.errors import CudalabError, unknown
+from cudalab.base.errors import CudalabError, InputError, short, unknown
 from cudalab.base.globs import split
 from cudalab.results import comparable
 from cudalab.results.compare import ALL, RUN
@@ -200,12 +200,27 @@ def _points(store: sqlite3.Connection, cases: dict[int, Case], runs: dict[int, R
         series.seconds.append(_positive(seconds))
         series.parameters.append(parameters)
         series.conditions.append(condition)
+    _need_own(cases, [(run.main, case, kind) for run, case, kind, *_ in rows], wanted, found.values())
     newest: dict[tuple[str, str], int] = {}
     for series in found.values():
         card = series.machine, series.card
         newest[card] = max(newest.get(card, 0), series.runs[-1].number)
     groups = list(dict.fromkeys(series.case.group for series in found.values()))
     return sorted(found.values(), key=lambda s: (-newest[s.machine, s.card], groups.index(s.case.group), s.kind))
+
+
+def _need_own(
+    cases: dict[int, Case], times: Iterable[tuple[str, int, str]], wanted: Iterable[str], found: Iterable[Series]
+) -> None:
+    """Raise InputError where no series is left but those of copies. `times`: main kind of the run, case, kind."""
+    own = {number: case for number, case in cases.items() if case.status != CEILING}
+    if not own or any(series.case.status != CEILING for series in found):
+        return
+    there = [(main, kind) for main, case, kind in times if case in own]
+    asked = ", ".join(wanted or sorted({main for main, _ in there}))
+    kinds = ",".join(sorted({kind for _, kind in there}))
+    of = ", ".join(dict.fromkeys(f"{case.kernel} {case.label}" for case in own.values()))
+    raise InputError(f"no {asked} time of {short(of)}" + (f"; there are {kinds}: --kind {kinds}" if kinds else ""))
 
 
 def _positive(seconds: float) -> float:

@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -29,7 +30,7 @@ from cudalab.tools.inspect.steps import CARD, inspect
 
 MAIN = "cudalab.tools.inspect.ahead.main"
 NICE = 10  # added to the process's niceness: the run's own work goes first
-WAIT = 10.0  # seconds without an answer that a finished run waits
+WAIT = 10.0  # seconds that a finished run waits for all answers
 LONGEST = 600  # characters of a reason: a compiler may say much
 
 
@@ -57,6 +58,7 @@ class Ahead:
 
     def __init__(self, request: Request) -> None:
         self._request = request
+        self._started = False
         self._reason = ""  # why further predictions do not come
         self._child: Child[Answer] | None = None
         self._answers: list[Answer] = []
@@ -70,6 +72,7 @@ class Ahead:
 
     def start(self, refused: str = "") -> None:
         """Start the process, where compiler and disassembler are installed. `refused`: why it is not to start."""
+        self._started = True
         self._reason = refused or compilers.missing()
         if not self._reason:
             self._child = Child(MAIN, answers=Answer)
@@ -84,17 +87,26 @@ class Ahead:
                 self._reason = _why(ended)
 
     def add_to(self, cases: Iterable[Case]) -> None:
-        """Give each entry its prediction, or the reason why it has none. Waits for the process."""
+        """Give each entry its prediction, or the reason why it has none. Waits for the process, WAIT seconds in all.
+
+        Without `start` nothing changes: a complete run that is resumed keeps its predictions. An entry that has one
+        gets no reason in its place.
+        """
+        entries = [case for case in cases if case.backend == "host" and not case.old]
+        if not self._started or not entries:
+            return
+        deadline = monotonic() + WAIT
         while self._child and not self._child.ended:
             try:
-                self._answers.append(self._child.receive(WAIT))
+                self._answers.append(self._child.receive(max(deadline - monotonic(), 0.0)))
             except Ended as ended:
                 self._reason = _why(ended)
         found = {(one.kernel, one.size, one.dtype, one.entry): one.prediction for one in self._answers}
-        for case in cases:
-            if case.backend == "host" and not case.old:
-                one = found.get((*case.group, case.variant)) or found.get((*case.group, ""))
-                case.predicted = one or Prediction(reason=self._reason)
+        for case in entries:
+            one = found.get((*case.group, case.variant)) or found.get((*case.group, ""))
+            one = one or Prediction(reason=self._reason)
+            if one.least is not None or case.predicted is None or case.predicted.least is None:
+                case.predicted = one
 
 
 def _why(ended: Ended) -> str:

@@ -8,7 +8,7 @@ import kept_sass
 import pytest
 
 from cudalab.base.errors import CompileError
-from cudalab.results.record import Case
+from cudalab.results.record import Case, Prediction
 from cudalab.tools.inspect import ahead, compilers, inspect
 from cudalab.tools.inspect.ahead import Ahead, Request
 
@@ -84,6 +84,18 @@ def test_without_tools_each_entry_says_what_to_install(monkeypatch):
         process.start()
         process.add_to(rows)
     assert [row.predicted and row.predicted.reason for row in rows] == ["nvdisasm is not installed", None]
+
+
+def test_a_prediction_that_is_kept_is_not_replaced_by_a_reason(monkeypatch):
+    monkeypatch.setattr(compilers, "missing", lambda: "nvdisasm is not installed")
+    rows, kept = cases("softmax", "softmax"), Prediction("H200", "memory", 1e-6)
+    rows[0].predicted = kept
+    with Ahead(Request((SOFTMAX,), "64x64", "", 10.0)) as process:
+        process.add_to(rows)  # of a complete run: it was never started
+        assert [row.predicted for row in rows] == [kept, None]
+        process.start()
+        process.add_to(rows)
+    assert rows[0].predicted == kept
 
 
 @pytest.mark.process
