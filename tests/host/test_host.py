@@ -32,8 +32,6 @@ from cudalab.base.errors import (
     SpecError,
     Unavailable,
 )
-from cudalab.spec import find
-from cudalab.spec.dtype import dtype
 
 DATA = Path(__file__).parents[1] / "data" / "host"
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -1027,6 +1025,8 @@ def test_a_compiler_that_is_killed_says_nothing_of_a_kernel(tmp_path, monkeypatc
     monkeypatch.setenv("CXX", str(fake))
     with pytest.raises(CompilerFailed, match=rf"cannot compile k.cu for the CPU: .*fake\+\+ {says}") as failed:
         host.compile_source("__global__ void f() {}", name="k.cu")
-    monkeypatch.setattr(backend, "_module", lambda *_: failed.value)
+    tries = iter([failed.value, NotOnCpu("no")])
+    monkeypatch.setattr(backend.host, "compile_source", lambda *_, **__: (_ for _ in ()).throw(next(tries)))
     with pytest.raises(CompilerFailed):
-        backend._compiled(find.kernel("gelu"), dtype("float32"), ())
+        backend._module("", tmp_path / "k.cu", (), (), "", True)
+    assert isinstance(backend._module("", tmp_path / "k.cu", (), (), "", True), NotOnCpu)  # it is tried again
