@@ -23,10 +23,10 @@ lab="${PYTHON:-python3} -m cudalab"
 started=$(date +%s)
 
 declare -A seconds=(  # estimated for an H200, three to eight processes; other parts: 120
-    [gelu]=280 [gelu_tanh]=160 [gelu_backward]=180 [bias_gelu]=190 [softmax]=400 [layernorm]=260 [sum]=70 [transpose]=80
+    [gelu]=280 [gelu_tanh]=230 [gelu_backward]=245 [bias_gelu]=245 [softmax]=900 [layernorm]=640 [sum]=70 [transpose]=80
     [matmul]=60 [add2d]=150 [plus_one]=130 [cross_entropy]=220
     [cross_entropy_backward]=180 [softmax_backward]=220 [layernorm_backward]=190 [rmsnorm_backward]=190
-    [swiglu]=110 [quantize_fp8]=130 [quantize_int8]=130
+    [swiglu]=110 [quantize_fp8]=300 [quantize_int8]=450
     [checks]=300 [sanitizers]=120 [studies]=500 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
     [runs]=240
 )
