@@ -166,7 +166,8 @@ def budget(case: Case) -> str:
     backend = backends.by_name().get(case.backend)
     whose = "composed" if case.composed else backend.budget if backend else "peers"
     held = find.kernel(case.kernel).budget(DTYPES[case.dtype], whose)
-    within = f" or {held.atol:g} absolute" if held.atol else ""
+    atol = "a share of its terms" if callable(held.atol) else f"{held.atol:g} absolute"
+    within = f" or {atol}" if held.atol else ""
     return f"{numbers.compact(held.ulp)}{within} ({whose})"
 
 

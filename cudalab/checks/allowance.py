@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -45,7 +44,7 @@ def widened(
         if budget.exact:
             return budget
         by = max(max(budget.ulp, SLACK) * moved[name], OF_FLOAT32 * narrow.get(name, 0.0))
-        return replace(budget, atol=max(budget.atol, by))
+        return budget.at_least(by)
 
     return {name: wider(name, budget) if name in moved else budget for name, budget in budgets.items()}
 

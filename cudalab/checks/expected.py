@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from cudalab.base import float_mode, threads
-from cudalab.base.errors import SpecError
+from cudalab.base.errors import SpecError, short
 from cudalab.spec import dimensions, reference
 from cudalab.spec.dtype import DTYPES, DType, foreign
-from cudalab.spec.kernel import Arrays, Kernel
+from cudalab.spec.kernel import Arrays, Budget, Kernel
+from cudalab.spec.validate import called_with
 
 Invalid = Literal["ignore", "warn", "raise"]
 
@@ -28,6 +29,7 @@ class Expected:
         self._kernel, self._arrays, self._invalid = kernel, arrays, invalid
         self._scalars = reference.plain(kernel.scalars_of(arrays))
         self._shapes = {name: array.shape for name, array in arrays.items()}
+        self._atols: dict[tuple[str, Callable[..., Any], float], np.ndarray] = {}  # by output and budget
         first = [n for n in reference.judged(kernel) if not reference.on_earlier(kernel, n)]
         own = tuple(name for name in first if kernel.outs[name].reference)
         self._found = self._computed(own)
@@ -40,6 +42,31 @@ class Expected:
         with np.errstate(all="ignore"):
             found = reference.of_output(self._kernel, name, self._values(self._arrays) | earlier)
         return self._fitting(name, found)
+
+    def atol(self, name: str, budget: Budget) -> float | np.ndarray:
+        """The absolute error that a budget allows an output: a number, or one for each element, in the output's shape.
+
+        Where a function gives no finite number, as for inputs that are infinite or NaN, none is allowed but the least.
+        """
+        if not callable(budget.atol):
+            return budget.atol
+        key = name, budget.atol, budget.least
+        if key not in self._atols:
+            with np.errstate(all="ignore"):
+                given = called_with(budget.atol, self._values(self._arrays))
+            self._atols[key] = self._fitting_atol(name, given, budget.least)
+        return self._atols[key]
+
+    def _fitting_atol(self, name: str, given: Any, least: float) -> np.ndarray:
+        shape, where = self._kernel.shape_of(name, self._shapes), f"{self._kernel.file}: the budget's atol of {name}"
+        try:
+            found = np.broadcast_to(np.asarray(given, np.float64), shape)
+        except (TypeError, ValueError):
+            shown = f"an array of shape {np.shape(given)}" if isinstance(given, np.ndarray) else short(given)
+            raise SpecError(f"{where} is {shown}; let it return numbers of the output's shape, {shape}") from None
+        if (found < 0).any():
+            raise SpecError(f"{where} is below 0; let it add up magnitudes, as in abs(x).sum(axis=1)")
+        return np.maximum(np.where(np.isfinite(found), found, 0.0), least)
 
     def _values(self, arrays: Arrays) -> dict[str, Any]:
         return {name: wide(array) for name, array in arrays.items()} | self._scalars

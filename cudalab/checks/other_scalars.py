@@ -12,7 +12,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from cudalab.checks import characters, parity
 from cudalab.checks.expected import Expected, results
 from cudalab.spec import allowed
 from cudalab.spec.array import Scalar
+from cudalab.spec.budget import Budget
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Kernel, Shape
 
@@ -185,10 +186,14 @@ class _Probe:
         assert self._results is not None
         kind = self._kernel.kind_of(name, self._dtype)
         budgets = [self._kernel.budget(self._dtype, whose, name) for whose in ("budgets", "peers", "composed")]
-        widest = replace(budgets[0], ulp=APART * max(b.ulp for b in budgets), atol=APART * max(b.atol for b in budgets))
+        widest = replace(budgets[0], ulp=APART * max(b.ulp for b in budgets))
+        atol = APART * reduce(np.maximum, (self._atol(name, budget) for budget in budgets))
         with np.errstate(all="ignore"):
             present = self._results[name].astype(kind.numpy)
-        return parity.compare(present, want, kind, widest).wrong / max(want.size, 1)
+        return parity.compare(present, want, kind, widest, atol=atol).wrong / max(want.size, 1)
+
+    def _atol(self, name: str, budget: Budget) -> float | np.ndarray:
+        return Expected(self._kernel, self._arrays).atol(name, budget) if callable(budget.atol) else budget.atol
 
 
 def _largest(values: np.ndarray) -> float:

@@ -32,13 +32,21 @@ NEAR_0 = "where values are near 0"
 BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
 
 
+Atol = float | np.ndarray  # the absolute error that is allowed: of all elements, or of each
+
+
 def compare(
-    got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget, inputs: Arrays | None = None
+    got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget, inputs: Arrays | None = None,
+    atol: Atol | None = None,
 ) -> Parity:  # fmt: skip
     """Judge `got`, which should have `dtype` and the shape of `want`, against `want` (float64 or integers).
 
-    `inputs`: of a pointwise kernel, whose values are quoted beside an element.
+    `inputs`: of a pointwise kernel, whose values are quoted beside an element. `atol`: what the function of the budget
+    returns, where it has one (`Expected.atol`).
     """
+    if atol is None:
+        assert not callable(budget.atol), "a function: give what it returns as atol"
+        atol = budget.atol
     if got.shape != want.shape:
         return Parity(ok=False, n=want.size, message=f"the output's shape is {got.shape}, expected {want.shape}")
     if got.dtype != dtype.numpy:
@@ -52,7 +60,10 @@ def compare(
     g, w = got.reshape(-1), want.reshape(-1)
     if g.dtype.kind == "b":  # as bytes: what is neither 0 nor 1 was not written, or is no bool
         g, w = g.view(np.uint8), (w != 0).astype(np.uint8) if w.dtype.kind == "b" else w
-    parts = threads.each(lambda s: _Chunk(g[s], w[s], dtype, budget, s.start), w.size)
+    each = atol.reshape(-1) if isinstance(atol, np.ndarray) else None
+    parts = threads.each(
+        lambda s: _Chunk(g[s], w[s], dtype, budget, atol if each is None else each[s], s.start), w.size
+    )
     flat = {name: array.reshape(-1) for name, array in (inputs or {}).items()}
     return _summary(parts, got.shape, dtype, budget, flat)
 
@@ -87,10 +98,10 @@ def judged(
     out, kind, result = kernel.outs[name], kernel.kind_of(name, dtype), got[name]
     if out.check is None:
         quoted = arrays if kernel.pointwise else None
-        return compare(result, expected.of(name, got), kind, budget, quoted)
+        return compare(result, expected.of(name, got), kind, budget, quoted, expected.atol(name, budget))
     shape = kernel.shape_of(name, {n: a.shape for n, a in arrays.items()})
     if result.shape != shape or result.dtype != kind.numpy:
-        return compare(result, np.empty(shape, kind.numpy), kind, budget)
+        return compare(result, np.empty(shape, kind.numpy), kind, Budget(0))
     values = {**arrays, **reference.plain(kernel.scalars_of(arrays)), **got}
     with np.errstate(all="ignore"):
         said = called_with(out.check, values)
@@ -106,10 +117,11 @@ def judged(
 class _Chunk:
     """The errors of one chunk of the arrays, which `_summary` adds up."""
 
-    def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, start: int) -> None:
+    def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, atol: Atol, start: int) -> None:
+        each = np.broadcast_to(atol, g.shape)
         want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
         with np.errstate(all="ignore"):
-            good = exact | (finite & (error <= budget.ulp * ulp + budget.atol))
+            good = exact | (finite & (error <= budget.ulp * ulp + atol))
         if dtype.floating and budget.exact:  # the same value: +0 is not -0
             zero = np.flatnonzero(w == 0) if not dtype.complex else np.array([], np.intp)
             good[zero] &= np.signbit(g[zero]) == np.signbit(w[zero])
@@ -119,11 +131,12 @@ class _Chunk:
         at = int(np.argmax(ulps)) if self.n else 0
         self.max_ulp = float(ulps[at]) if self.n else 0.0
         kind = np.generic.item if dtype.complex or not dtype.floating else float
-        self.allowed = _finite(budget.ulp + budget.atol / ulp[at]) if self.n else None
+        self.allowed = _finite(budget.ulp + each[at] / ulp[at]) if self.n else None
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
         bad = np.flatnonzero(~good) if self.wrong else np.array([], np.intp)
-        self.needed = float(((error[bad] - budget.atol) / ulp[bad]).max()) if finite[bad].all() and self.wrong else inf
+        self.needed = float(((error[bad] - each[bad]) / ulp[bad]).max()) if finite[bad].all() and self.wrong else inf
         self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in bad[:SHOWN]]
+        self.atol = max((float(each[i]) for i in bad[:SHOWN]), default=0.0)  # of the mismatches that are quoted
         at = int(bad[np.argmax(error[bad])]) if self.wrong and finite[bad].all() else -1
         self.farthest = (float(error[at]), start + at) if at >= 0 else None  # among the wrong, by the absolute error
         self.scale = float(np.abs(want[finite]).max(initial=0.0)) if self.wrong else 0.0
@@ -259,7 +272,8 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
     )
     if wrong:
         first = [f for p in parts for f in p.first][:SHOWN]
-        allowed = f"{budget.ulp:g} ULP" + (f" + {budget.atol:g}" if budget.atol else "")
+        atol = max(part.atol for part in parts if part.first)
+        allowed = f"{budget.ulp:g} ULP" + (f" + {atol:.3g}" if atol else "")
         unwritten = all(np.isnan(value) for _, value, _ in first)
         poisoned = dtype.name == "bool" and all(value == POISON for _, value, _ in first)
         overflown = all(np.isinf(value) and np.isfinite(due) for _, value, due in first)

@@ -37,12 +37,13 @@ def refuse(kernel: Kernel, dtype: DType, arrays: Arrays, seed: int) -> None:
             )
 
 
-def zeros_pass(kernel: Kernel, dtype: DType, wanted: Arrays) -> list[str]:
+def zeros_pass(kernel: Kernel, dtype: DType, expected: Expected, wanted: Arrays) -> list[str]:
     """Which outputs would be right if they were zeros, of those that `wanted` has the right values of."""
     found = []
     for name, want in wanted.items():
         kind, budget = kernel.kind_of(name, dtype), kernel.budget(dtype, output=name)
-        if want.size and parity.compare(np.zeros(want.shape, kind.numpy), want, kind, budget).ok:
+        zeros, atol = np.zeros(want.shape, kind.numpy), expected.atol(name, budget)
+        if want.size and parity.compare(zeros, want, kind, budget, atol=atol).ok:
             found.append(ZEROS.format(name, BY_BUDGET if np.any(want) else BY_REFERENCE))
     return found
 

@@ -155,9 +155,10 @@ class _KernelRound(Verdicts):
         if label == self._tells and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.no_place(self.kernel, self.arrays)]
         if label == self._tells and first_size and not self.group.values:
-            wanted = results(self.kernel, self.dtype, self.contents.want(0))
+            want = self.contents.want(0)
+            wanted = results(self.kernel, self.dtype, want)
             case.notes += inputs.undefined(self.arrays, wanted)
-            case.notes += vacuous.zeros_pass(self.kernel, self.dtype, wanted) or vacuous.idle(
+            case.notes += vacuous.zeros_pass(self.kernel, self.dtype, want, wanted) or vacuous.idle(
                 self.kernel, self.dtype, self.arrays, self.contents.arrays[1], wanted
             )
             case.notes += [NO_EDGES] if not self.kernel.edges else []

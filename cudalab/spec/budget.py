@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cudalab.spec.validate import about, strict
 
@@ -24,16 +26,25 @@ class Budget:
             advice="Budget(ulp), such as Budget(0.5)",
         )
     )
-    atol: float = field(
+    atol: float | Callable[..., Any] = field(
         default=0.0,
         metadata=about(
-            "absolute error that is allowed in addition; it needs a good reason, since it lets wrong kernels pass",
+            "absolute error that is allowed in addition; it needs a good reason, since it lets wrong kernels pass. "
+            "A function of inputs and scalars, by name, returns it for each element: a sum may be off by a share of "
+            "its terms, such as lambda x: 2**-24 * abs(x).sum(axis=1)",
             without="0",
         ),
     )
     why: str = field(default="", metadata=about("the reason for the numbers", without="none"))
+    least: float = 0.0  # of a function `atol`: what it is at least, for inputs that are unusual
 
     @property
     def exact(self) -> bool:
         """Whether only the correctly rounded value is right, with the sign of a zero."""
-        return not self.ulp and not self.atol
+        return not self.ulp and not callable(self.atol) and not self.atol
+
+    def at_least(self, atol: float) -> Budget:
+        """The budget with an absolute error that is no smaller than `atol`."""
+        if callable(self.atol):
+            return replace(self, least=max(self.least, atol))
+        return replace(self, atol=max(self.atol, atol))

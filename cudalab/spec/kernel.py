@@ -189,7 +189,17 @@ class Kernel(Sized):
             wrong = "" if isinstance(one, rival.Rival) else validate.refused(called.load(), given, tuple(self.scalars))
             if wrong:
                 yield f"rivals[{name!r}] {wrong}"
+        for budget in self._every_budget():
+            unknown_names = set(self.named_by(budget.atol)) - {*inputs, *self.scalars} if callable(budget.atol) else ()
+            for name in sorted(unknown_names):
+                yield f"atol of a budget takes {name!r}; it can take {', '.join((*inputs, *self.scalars))}"
         yield from self._backward_mistakes()
+
+    def _every_budget(self) -> Iterator[Budget]:
+        """The budgets of the kernel and of its outputs."""
+        own = [found for out in self.outs.values() for found in (out.budgets, out.peers) if found is not None]
+        for found in (self.budgets, self.peers, self.composed, *own):
+            yield from found.values() if isinstance(found, Mapping) else (found,)
 
     def _backward_mistakes(self) -> Iterator[str]:
         if self.backward is None:
@@ -312,6 +322,10 @@ class Kernel(Sized):
         if whose != "budgets":
             chosen = self.peers.get(dtype.name, chosen)
         return self.composed.get(dtype.name, chosen) if whose == "composed" else chosen
+
+    def all_budgets(self, dtype: DType, whose: str = "budgets") -> dict[str, Budget]:
+        """The tolerances of all outputs, by name, as `budget` gives them."""
+        return {name: self.budget(dtype, whose, name) for name in self.outs}
 
     def taken(self, entry: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those tunables and scalars that the launch function of an entry has parameters for."""

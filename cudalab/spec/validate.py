@@ -183,8 +183,12 @@ def alignment(value: Any) -> bool:
 
 
 def budget(value: Any) -> bool:
-    numbers = (getattr(value, name, None) for name in ("ulp", "atol"))
-    return all(isinstance(n, (int, float)) and 0 <= n < math.inf for n in numbers)
+    ulp, atol = (getattr(value, name, None) for name in ("ulp", "atol"))
+    return _allowed(ulp) and (callable(atol) or _allowed(atol))
+
+
+def _allowed(error: Any) -> bool:
+    return isinstance(error, (int, float)) and 0 <= error < math.inf
 
 
 def budgets(value: Any) -> bool:

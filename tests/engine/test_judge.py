@@ -21,12 +21,12 @@ class Counting(Judge):
         job = SimpleNamespace(seed=0, device=None, known={})
         group = SimpleNamespace(kernel=None, dtype=None, values="")
         super().__init__(job, group, SimpleNamespace(names=[]), np.random.default_rng(seed))
-        self._budgets["v"] = {}
+        self._budgets["v"], self._names["v"] = {}, ""
         self.compared = []
 
     def compare(self, output, label, contents=0, digest=None):
         self.compared.append(digest)
-        self._compared[self._key(contents, digest, [output], {})] = found = Parity(ok=digest >= 0, n=1)
+        self._compared[self._key(contents, digest, [output], label)] = found = Parity(ok=digest >= 0, n=1)
         return found
 
 
