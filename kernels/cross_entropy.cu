@@ -14,15 +14,17 @@
 struct Results {
     float *loss, *lse;
 
-    __device__ __forceinline__ void write(long long row, const scalar_t* x, long long cols, Running all,
-                                          long long target, long long ignore_index) const {
+    __device__ __forceinline__ void write(long long row, Running all, float logit, bool ignored) const {
         const float log_sum = logf(all.sum);
         lse[row] = all.top + log_sum;
-        float found = NAN;
-        if (target >= 0 && target < cols) found = log_sum + (all.top - float(x[target]));
-        loss[row] = target == ignore_index ? 0.0f : found;
+        loss[row] = ignored ? 0.0f : log_sum + (all.top - logit);
     }
 };
+
+// The logit of a row's target; NaN if it is no class.
+__device__ __forceinline__ float logit_of(const scalar_t* row, long long target, long long cols) {
+    return target >= 0 && target < cols ? float(row[target]) : NAN;
+}
 
 // The formula as written: one block a row, which is read for the maximum and for the sum.
 extern "C" __global__ void cross_entropy_plain(const scalar_t* __restrict__ x, const long long* __restrict__ targets,
@@ -37,7 +39,8 @@ extern "C" __global__ void cross_entropy_plain(const scalar_t* __restrict__ x, c
     for (long long c = threadIdx.x; c < cols; c += blockDim.x) all.sum += expf(float(x[c]) - base);
     all.sum = over_block<total>(all.sum, 0.0f, sums);
     const Results results = {loss, lse};
-    if (threadIdx.x == 0) results.write(blockIdx.x, x, cols, all, targets[blockIdx.x], ignore_index);
+    const long long target = targets[blockIdx.x];
+    if (threadIdx.x == 0) results.write(blockIdx.x, all, logit_of(x, target, cols), target == ignore_index);
 }
 
 constexpr int FLIGHT = 4;  // packs of a thread whose loads are issued together
@@ -109,11 +112,13 @@ __device__ __forceinline__ void any_row(const scalar_t* x, const long long* targ
     Team::open();
     const long long row = Team::row();
     const bool exists = row < rows;  // other threads read nothing, but the warp's shuffles need these lanes
-    const long long target = exists ? targets[row] : 0;  // early, since the logit's address depends on it
     const Columns own = Team::columns(cols);
     x = kept(x) + row * cols;
+    // The two loads, one after the other, wait while the row is read.
+    const long long target = exists && Team::leads() ? targets[row] : -1;
+    const float logit = logit_of(x, target, cols);
     const Running all = over_threads<Team>(running_of(x + own.first, exists ? own.count : 0), table);
-    if (exists && Team::leads()) results.write(row, x, cols, all, target, ignore_index);
+    if (exists && Team::leads()) results.write(row, all, logit, target == ignore_index);
 }
 
 // One pass over the row, which has blockDim.x threads, a power of two: part of a warp, a warp, or the whole block (then

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from cudalab import Budget, Kernel, Launch, Out, Scalar, counted, draw
-from cudalab.kernels._rows import clustered, shared, threads_of
+from cudalab import Budget, Kernel, Launch, Out, Scalar, blocks, counted, draw
+from cudalab.kernels._rows import WARP, clustered, power_of_two, shared, threads_of
 
 THREADS = 256  # of a block of cross_entropy_plain
-TURN = 32  # elements that a thread loads at a time, at most
+TURN_BYTES = 64  # that a thread loads at a time
+TURN = 32  # the most elements in them
 SHARE = 128  # elements of a thread of cross_entropy_vec, if a row has no more threads than this
 WIDEST = 256  # threads of a row up to which a thread has no more than SHARE elements
 NO_CLASS = -(2**62)  # the target of a row without a gradient
@@ -48,9 +49,15 @@ def arguments(logits, targets, loss, lse, ignore_index):
 
 
 def vec(logits, targets, loss, lse, ignore_index):
-    """SHARE elements a thread; fewer for few rows, more for rows that WIDEST threads can process in turns."""
+    """SHARE elements a thread; fewer for few rows, more for rows that WIDEST threads can process in turns.
+
+    A row has a warp if each of its threads can load a turn, so that neighbouring threads load neighbouring packs.
+    """
     rows, cols = logits.shape
-    threads = threads_of(rows, cols, logits.dtype.itemsize, max(SHARE, cols // WIDEST))
+    itemsize = logits.dtype.itemsize
+    turn = TURN_BYTES // itemsize
+    threads = threads_of(rows, cols, itemsize, max(SHARE, cols // WIDEST))
+    threads = max(threads, min(power_of_two(blocks(cols, turn)), WARP))
     return Launch(*shared(rows, threads), arguments(logits, targets, loss, lse, ignore_index))
 
 
