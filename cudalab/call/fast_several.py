@@ -61,7 +61,7 @@ class Several:
         given = arrays if out is None else (*arrays, *as_tuple(out))
         quick = self._quick
         key, pointers = quick.signature(given)
-        like = self._known.get((len(arrays), key, tuple(scalars))) if key else None
+        like = self._known.get((len(arrays), out is None, key, tuple(scalars))) if key else None
         if like is None:
             return None
         try:
@@ -93,7 +93,7 @@ class Several:
         key, _ = self._quick.signature(given)
         if key is None:
             return
-        full = (len(arrays), key, tuple(scalars))
+        full = (len(arrays), out is None, key, tuple(scalars))
         passed = done.prepared.passed if done.prepared else ()
         like = self._known.get(full)
         if like is None or like.passed != passed:

@@ -203,7 +203,11 @@ def test_several_outputs_a_workspace_and_several_launches(fake, firsts, tmp_path
             assert (total.get().tolist(), counts.get().tolist()) == ([1000.0], [0, 1000])
     assert total is given[0] and counts is given[1]
     assert len(firsts) == 2
-    for wrong, message in (((given[0],), "out has 1 arrays"), ((x[:1], given[1]), "total of out overlaps 'x'")):
+    for wrong, message in (
+        ((), "out has 0 arrays"),
+        ((given[0],), "out has 1 arrays"),
+        ((x[:1], given[1]), "total of out overlaps 'x'"),
+    ):
         with pytest.raises(InputError, match=message):
             count(x, out=wrong)
     with pytest.raises(InputError, match="takes 1 array, got 2"):
