@@ -25,6 +25,8 @@ begins with `_` is a module that several backends share. The contract:
   library fails, and not the user's form, its rows are skipped (`cudalab/engine/peers.py`).
 - `load()`, which may be left out, imports what `bind` would import and `missing` does not. A process calls it before
   its turn, while another one compiles.
+- `warm_up(number)`, which may be left out, compiles something small on the GPU of this number, after `load()`: what a
+  first compilation starts, reads and hashes takes seconds.
 - `remarks(kernel)`, which may be left out, gives notes for its rows: what a reader must know of how they were made.
 - `compiles_scalars = True`, which may be left out, says that the values of scalars are part of the compiled code. A
   check then leaves out other values, which would be compiled again and say nothing of that code.

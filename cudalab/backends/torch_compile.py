@@ -63,6 +63,20 @@ def load() -> None:
     importlib.import_module("torch._inductor.compile_fx")
 
 
+def warm_up(number: int) -> None:
+    """Compile a sum of one element on the GPU of this number.
+
+    A first compilation hashes the sources of PyTorch and Triton, starts processes that compile, and asks for the GPU's
+    properties. What is compiled later is the same with it and without.
+    """
+    import torch
+
+    torch.cuda.set_device(number)  # as `bind` does
+    with torch.no_grad():
+        torch.compile(lambda x: x + 1, dynamic=False)(torch.zeros(1, device="cuda"))
+    torch.cuda.synchronize()
+
+
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
     import torch
 

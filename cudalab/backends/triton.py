@@ -6,6 +6,7 @@ program, warps, and what L2 is told about the input (`eviction_policy`), separat
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -54,6 +55,10 @@ def missing(device: str) -> str | None:
 def variants(kernel: Kernel) -> tuple[str, ...]:
     expression = isinstance(kernel.triton, str) and not kernel.triton_file
     return ("",) if kernel.triton and (kernel.pointwise or not expression) else ()
+
+
+def load() -> None:
+    importlib.import_module("triton")
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:

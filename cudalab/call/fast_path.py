@@ -13,7 +13,8 @@ from typing import Any
 
 from cudalab.call import torch_operator
 from cudalab.call.dispatch import NONE, Scalars, library_of, run
-from cudalab.call.libraries import Done, TorchTensors, as_tuple
+from cudalab.call.fast_several import Several
+from cudalab.call.libraries import Done, NumpyArrays, TorchTensors, as_tuple
 from cudalab.call.torch_operator import TorchOperator
 from cudalab.device.driver import current_context
 from cudalab.device.launch import InOrder, Prepared
@@ -57,25 +58,32 @@ class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
         return self._remember(arrays, out, run(self.kernel, library, arrays, out))
 
     def of_several(self, arrays: tuple[Any, ...], out: Any, scalars: Scalars) -> Any:
-        """A call of a kernel with scalars, or with outputs that are not one new array: always with all checks."""
+        """A call of a kernel with scalars, a workspace, or outputs that are not one new array."""
+        quick = self.quick.get(type(arrays[0])) if arrays else None
+        return quick.of_several(arrays, out, scalars) if quick else self.first_of_several(arrays, out, scalars)
+
+    def first_of_several(self, arrays: tuple[Any, ...], out: Any, scalars: Scalars) -> Any:
+        """Such a call with all checks."""
         library = library_of(self.kernel, arrays, out)
         if library is TorchTensors and torch_operator.concerns((*arrays, *as_tuple(out))):
             return self.operator.call(arrays, out, scalars)
-        return run(self.kernel, library, arrays, out, scalars).result
+        return self._remember(arrays, out, run(self.kernel, library, arrays, out, scalars), scalars)
 
     def plainly(self, arrays: tuple[Any, ...], scalars: Scalars = NONE) -> Any:
         """A call on plain tensors; it ignores recording, differentiation and transforms around it."""
-        if scalars or not self.kernel.simple:
-            return run(self.kernel, library_of(self.kernel, arrays), arrays, None, scalars).result
-        quick = self.quick.get(type(arrays[0]))
-        if quick and (result := quick.hit(arrays, None)) is not MISS:
-            return result
-        return self._remember(arrays, None, run(self.kernel, library_of(self.kernel, arrays), arrays))
+        if quick := self.quick.get(type(arrays[0])):
+            several = scalars or not self.kernel.simple
+            result = quick.hit_of_several(arrays, None, scalars) if several else quick.hit(arrays, None)
+            if result is not MISS:
+                return result
+        return self._remember(
+            arrays, None, run(self.kernel, library_of(self.kernel, arrays), arrays, None, scalars), scalars
+        )
 
-    def _remember(self, arrays: tuple[Any, ...], out: Any, done: Done) -> Any:
+    def _remember(self, arrays: tuple[Any, ...], out: Any, done: Done, scalars: Scalars = NONE) -> Any:
         """Keep a call that was made on a GPU, if another like it can be told from its arguments; returns the result."""
-        if not done.on_gpu:
-            return done.result
+        if not done.on_gpu or any(callable(value) for value in self.kernel.constants.values()):
+            return done.result  # a call may set the constants of an earlier one anew
         if (text := cuda_source.read(self.kernel.cu)) != self._text:
             self.forget()
             self._text = text
@@ -85,7 +93,10 @@ class Calls(dict[type, Callable[[tuple[Any, ...], Any], Any]]):
             self.quick.update(dict.fromkeys(made.types, made))
             self.update(dict.fromkeys(made.types, made.call))
         if quick := self.quick.get(kind):  # there is none for subclasses, which may behave in any way
-            quick.remember(arrays, out, done.result, done.prepared)
+            if self.kernel.simple:
+                quick.remember(arrays, out, done.result, done.prepared)
+            else:
+                quick.several.remember(arrays, out, scalars, done)
         return done.result
 
     def forget(self) -> None:
@@ -102,17 +113,28 @@ class Quick:
     device: Callable[[Any], int]
     stream: Callable[[int], int]  # the handle of the caller's current stream on a device
     new_like: Callable[[Any], Any]  # an array of the same shape and dtype, to be written
-    new: Callable[..., Any]  # new(shape, array): of another shape
+    new: Callable[..., Any]  # new(shape, dtype, array): of another shape or dtype
+    fill: Callable[[Any, float], object] = staticmethod(NumpyArrays.fill)
     written: Callable[[Any], object]  # tells the library that an array has been written
 
     def __init__(self, calls: Calls) -> None:
-        self._kernel, self._first = calls.kernel, calls.first
+        self._kernel, self._first, self._first_of_several = calls.kernel, calls.first, calls.first_of_several
+        self.several = Several(calls.kernel, self, MOST)
         self._hits: dict[Hashable, Hit] = {}  # of calls that allocate their output
         self._hits_with_out: dict[Hashable, Hit] = {}
 
     def call(self, arrays: tuple[Any, ...], out: Any) -> Any:
         result = self.hit(arrays, out)
         return self._first(arrays, out) if result is MISS else result
+
+    def of_several(self, arrays: tuple[Any, ...], out: Any, scalars: Scalars) -> Any:
+        result = self.hit_of_several(arrays, out, scalars)
+        return self._first_of_several(arrays, out, scalars) if result is MISS else result
+
+    def hit_of_several(self, arrays: tuple[Any, ...], out: Any, scalars: Scalars) -> Any:
+        """The result of a call with scalars, a workspace, or outputs that are not one new array; or MISS."""
+        results = self.several.hit(arrays, out, scalars)
+        return MISS if results is None else results if len(results) > 1 else results[0]
 
     def hit(self, arrays: tuple[Any, ...], out: Any) -> Any:
         """The call's result, or MISS."""
@@ -148,7 +170,12 @@ class Quick:
     def maker(self, first: Any, result: Any) -> Callable[[Any], Any]:
         """A function that allocates an output like `result` from a first input like `first`."""
         shape = tuple(result.shape)
-        return self.new_like if shape == tuple(first.shape) else partial(self.new, shape)
+        alike = shape == tuple(first.shape) and result.dtype == first.dtype
+        return self.new_like if alike else partial(self.new, shape, result.dtype)
+
+    def place(self, pointer: int) -> int:
+        """The bits of a pointer that a launch may depend on."""
+        return pointer & ALIGNED
 
     def _overlap(self, pointers: list[int], nbytes: tuple[int, ...]) -> bool:
         """Whether the output shares memory with an input, unless it is that input and the kernel is pointwise."""
@@ -172,14 +199,15 @@ class TorchQuick(Quick):
         super().__init__(calls)
         self.types = (torch.Tensor, torch.nn.Parameter)
         self.pointer, self.device = torch.Tensor.data_ptr, torch.Tensor.get_device
-        self.new_like, self.new = torch.empty_like, lambda shape, array: array.new_empty(shape)
+        self.new_like, self.new = torch.empty_like, lambda shape, dtype, array: array.new_empty(shape, dtype=dtype)
         self.stream, self.written = torch._C._cuda_getCurrentRawStream, increment_version
+        self.fill = TorchTensors.fill
         self._modes, self._tracing, self._transforming, self._forward_ad = torch_operator.recording()
         self._grad_enabled, self._differentiable = torch.is_grad_enabled, calls.operator.differentiable
         self._allocate = _allocator(torch)
 
     def call(self, arrays: tuple[Any, ...], out: Any) -> Any:
-        if self._modes() or self._tracing() or self._transforming() or self._forward_ad._current_level >= 0:
+        if self._watched():
             return self._first(arrays, out)
         if out is None and len(arrays) == 1 and (result := self._one(*arrays)) is not MISS:
             return result
@@ -190,6 +218,22 @@ class TorchQuick(Quick):
                     return self._differentiable(arrays, NONE) if launched else self._first(arrays, out)
         result = self.hit(arrays, out)
         return self._first(arrays, out) if result is MISS else result
+
+    def of_several(self, arrays: tuple[Any, ...], out: Any, scalars: Scalars) -> Any:
+        if self._watched():
+            return self._first_of_several(arrays, out, scalars)
+        if self._grad_enabled():
+            for x in (*arrays, *as_tuple(out)):
+                if getattr(x, "requires_grad", True):
+                    launched = out is None and self._kernel.backward and all(self._on_gpu(a) for a in arrays)
+                    if launched and len(arrays) == len(self._kernel.input_names):
+                        return self._differentiable(arrays, scalars)
+                    return self._first_of_several(arrays, out, scalars)
+        return super().of_several(arrays, out, scalars)
+
+    def _watched(self) -> bool:
+        """Whether PyTorch has to do more with any call than to launch it."""
+        return bool(self._modes() or self._tracing() or self._transforming() or self._forward_ad._current_level >= 0)
 
     def maker(self, first: Any, result: Any) -> Callable[[Any], Any]:
         if not (allocate := self._allocate):
@@ -251,7 +295,7 @@ class CupyQuick(Quick):
         super().__init__(calls)
         self.types = (cupy.ndarray,)
         self.pointer, self.device = lambda array: array.data.ptr, lambda array: array.device.id
-        self.new_like, self.new = cupy.empty_like, lambda shape, array: cupy.empty(shape, array.dtype)
+        self.new_like, self.new = cupy.empty_like, lambda shape, dtype, array: cupy.empty(shape, dtype)
         self.stream = lambda device: cupy.cuda.get_current_stream().ptr
         self.written = lambda array: None
         self._current_device = cupy.cuda.runtime.getDevice
@@ -276,7 +320,7 @@ class PycudaQuick(Quick):
         self.types = (GPUArray,)
         self.pointer = lambda array: 0 if array.gpudata is None else int(array.gpudata)
         self.new_like = lambda array: GPUArray(array.shape, array.dtype, array.allocator)
-        self.new = lambda shape, array: GPUArray(shape, array.dtype, array.allocator)
+        self.new = lambda shape, dtype, array: GPUArray(shape, dtype, array.allocator)
         self.stream, self.device, self.written = lambda device: 0, lambda array: 0, lambda array: None
         self._current_context = current_context
 

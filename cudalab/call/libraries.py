@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cudalab.device.arrays import Plain, as_plain
 from cudalab.device.launch import InOrder, Prepared
 from cudalab.device.operands import Operands, Written, every, output_of
 from cudalab.spec import find, tuned
+from cudalab.spec.array_info import infos
 from cudalab.spec.dtype import DTYPES, DType, dtype_of
 from cudalab.spec.kernel import Kernel, Shape
 from cudalab.spec.reference import plain
@@ -41,6 +43,9 @@ class Done:
     result: Any
     on_gpu: bool = False  # set if an equal call can be repeated by a launch alone
     prepared: Prepared | InOrder | None = None  # that launch; None: there is nothing to launch
+    made: tuple[Any, ...] = ()  # outputs that are no inputs, given or allocated, then the workspace
+    scalars: Mapping[str, Any] = field(default_factory=dict)  # every one, rounded
+    again: Callable[[Mapping[str, Any]], Prepared | InOrder | None] | None = None  # the launch with other scalars
 
 
 class NumpyArrays:
@@ -59,8 +64,8 @@ class NumpyArrays:
         array.fill(value)
 
     @classmethod
-    def outputs(cls, asked: Request) -> tuple[Any, Operands]:
-        """What the call returns, and the operands of its launch: outputs that are given or made, and a workspace."""
+    def outputs(cls, asked: Request) -> tuple[Any, Operands, tuple[Any, ...]]:
+        """What the call returns, the operands of its launch, and those given or made: outputs, then a workspace."""
         kernel, made = asked.kernel, dict[str, Any]()
         given = dict(zip(own_outputs(kernel), as_tuple(asked.out), strict=False))
 
@@ -74,7 +79,7 @@ class NumpyArrays:
         inputs = dict(zip(kernel.input_names, asked.arrays, strict=True))
         results = tuple(inputs[name] if name in kernel.in_place else made[name] for name in kernel.outs)
         operands = Operands(asked.plain, output, scalars=asked.scalars)
-        return results[0] if len(results) == 1 else results, operands
+        return results[0] if len(results) == 1 else results, operands, tuple(made.values())
 
     @classmethod
     def run(cls, asked: Request) -> Done:
@@ -84,7 +89,7 @@ class NumpyArrays:
     def run_on_host(cls, asked: Request) -> Done:
         if reason := host.missing("cpu"):
             raise Unavailable(f"arrays on the CPU run through the host's compiler: {reason}")
-        result, operands = cls.outputs(asked)
+        result, operands, _ = cls.outputs(asked)
         copies = _Aligned(asked.kernel, operands)
         host.alone(asked.kernel, asked.kernel.entry_of_call(asked.plain), asked.dtype, copies.operands).run()
         copies.write_back()
@@ -140,14 +145,16 @@ class GpuArrays(NumpyArrays):
             raise Unavailable(f"{asked.kernel.name} cannot be launched: {reason}")
         like = asked.arrays[0]
         with cls.on_device_of(like):
-            result, operands = cls.outputs(asked)
+            result, operands, made = cls.outputs(asked)
             named = {n: a for n, a in operands.named(asked.kernel).items() if n not in asked.scalars}
             context, entry = cls.context(like), asked.kernel.entry_of_call(asked.plain)
             kernel = tuned.for_call(asked.kernel, entry, asked.dtype, driver.card(context))
             prepared = launch.for_call(kernel, entry, asked.dtype, named, context, asked.scalars)
             if prepared:
-                prepared(cls.stream(like), *(array.ptr for array in named.values()))
-        return Done(result, on_gpu=True, prepared=prepared)
+                numbers = (asked.scalars[name].tobytes() for name in prepared.passed)
+                prepared(cls.stream(like), *(array.ptr for array in named.values()), *numbers)
+        again = partial(launch.again, prepared, kernel, entry, infos(named)) if prepared else None
+        return Done(result, True, prepared, made, asked.scalars, again)
 
     @staticmethod
     def on_device_of(like: Any) -> AbstractContextManager[Any]:

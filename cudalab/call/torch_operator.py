@@ -202,9 +202,9 @@ def _function() -> Any:
 def keep(ctx: Any, kernel: Kernel, inputs: tuple[Any, ...], scalars: Scalars, results: Any) -> None:
     """Keep what the kernel's `backward` takes by name, and no other array."""
     arrays = dict(zip(kernel.input_names, inputs, strict=True))
-    ctx.kernel, ctx.numbers = kernel, plain(scalars_of_call(kernel, arrays, scalars))
+    ctx.kernel, ctx.numbers = kernel, plain(scalars_of_call(kernel, arrays, scalars)) if kernel.scalars else {}
     arrays |= zip(kernel.outs, as_tuple(results), strict=True)
-    ctx.kept = tuple(name for name in kernel.named_by(kernel.backward) if name in arrays)
+    ctx.kept = tuple(name for name in kernel.backward_names if name in arrays)
     ctx.save_for_backward(*(arrays[name] for name in ctx.kept))
 
 

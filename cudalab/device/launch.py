@@ -9,15 +9,21 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from struct import Struct
 from types import MappingProxyType
 from typing import Any
 
-from cudalab.device import constants, cuda, driver, limits
+import numpy as np
+
+from cudalab.device import constants, cuda, driver, limits, passed
 from cudalab.device.arrays import DeviceArray
 from cudalab.device.operands import Operands
+from cudalab.device.passed import WIDEST, StandIn
+from cudalab.spec import launch_check
+from cudalab.spec.array_info import ArrayInfo, infos
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, Launch
 
@@ -40,26 +46,40 @@ _Record = tuple[Callable[..., None], Callable[[], int]]
 class Prepared:
     """One entry with its geometry and its numbers, ready to be launched on other pointers and any stream.
 
+    `passed` names scalars whose values each call gives; `places` says which arguments they are, by the place of each.
     Several threads may call it at once. Each call takes a record of its own, which the driver has read when the launch
     returns.
     """
 
     def __init__(
-        self, what: str, function: int, context: int, launch: Launch, arrays: Mapping[str, DeviceArray]
-    ) -> None:
+        self, what: str, function: int, context: int, launch: Launch, arrays: Mapping[str, Any],
+        passed: tuple[str, ...] = (), places: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         grid, block = launch.dims
         self._what, self._function, self._context, self._count = what, function, context, len(arrays)
+        self.passed, self.places = passed, places
+        self._fixed = _fixed(launch, launch.entry)
         self._geometry = (*map(int, grid), *map(int, block), int(launch.shared))
         self._cooperative, self._attributes = launch.cooperative, _attributes(launch)
-        places = {id(array): i for i, array in enumerate(arrays.values())}
-        self._arguments = [  # an array's place among the pointers, or a number's bytes
-            places[id(a)] if id(a) in places else ctypes.create_string_buffer(a.tobytes(), a.nbytes)
-            for a in launch.args
+        at = {id(array): 8 * i for i, array in enumerate(arrays.values())}
+        numbers = {name: 8 * len(arrays) + WIDEST * i for i, name in enumerate(passed)}
+        self._arguments: list[Any] = [  # a number's bytes, or where a call writes it, in bytes behind the first pointer
+            numbers[places[i]] if i in places
+            else at[id(a)] if id(a) in at
+            else ctypes.create_string_buffer(a.tobytes(), a.nbytes)
+            for i, a in enumerate(launch.args)
+        ]  # fmt: skip
+        names = {id(array): name for name, array in arrays.items()}
+        self._kinds: list[Any] = [
+            None if i in places else names.get(id(a)) or a.dtype for i, a in enumerate(launch.args)
         ]
         self._free: list[_Record] = []
 
-    def __call__(self, *values: int) -> None:
-        """Enqueue on a stream: its handle, then the pointers in the order of the arrays. Raises LaunchError."""
+    def __call__(self, *values: Any) -> None:
+        """Enqueue on a stream: its handle, the pointers in the order of the arrays, the bytes of each passed scalar.
+
+        Raises LaunchError.
+        """
         try:
             record = self._free.pop()  # one step for the interpreter: no other thread gets the same record
         except IndexError:
@@ -75,31 +95,63 @@ class Prepared:
             raise driver.refused(self._what, code)
 
     def _record(self) -> _Record:
-        memory = ctypes.create_string_buffer(POINTERS + 8 * self._count)
+        memory = ctypes.create_string_buffer(POINTERS + 8 * self._count + WIDEST * len(self.passed))
         Struct("=7I").pack_into(memory, 0, *self._geometry)
         first = ctypes.addressof(memory) + POINTERS
-        places = [first + 8 * a if isinstance(a, int) else ctypes.addressof(a) for a in self._arguments]
+        places = [first + a if isinstance(a, int) else ctypes.addressof(a) for a in self._arguments]
         arguments = ctypes.byref((ctypes.c_void_p * len(places))(*places))
         function, libcuda = ctypes.c_void_p.from_param(self._function), driver.libcuda()
         if with_config := getattr(libcuda, "cuLaunchKernelEx", None):
             launch = partial(with_config, ctypes.byref(memory), function, arguments, None)
         else:  # a driver older than CUDA 11.8
             stream = ctypes.c_void_p.from_buffer(memory, STREAM)
-            given = (function, *self._geometry, stream, arguments)
+            old = (function, *self._geometry, stream, arguments)
             if self._cooperative:
-                launch = partial(libcuda.cuLaunchCooperativeKernel, *given)
+                launch = partial(libcuda.cuLaunchCooperativeKernel, *old)
             else:
-                launch = partial(libcuda.cuLaunchKernel, *given, None)
+                launch = partial(libcuda.cuLaunchKernel, *old, None)
+        given = f"{self._count}Q" + f"{WIDEST}s" * len(self.passed)
         if not self._attributes:
-            values = Struct(f"=Q{POINTERS - STREAM - 8}x{self._count}Q")  # x: no launch attributes
+            values = Struct(f"=Q{POINTERS - STREAM - 8}x{given}")  # x: no launch attributes
             return partial(values.pack_into, memory, STREAM), launch
         attributes = ctypes.create_string_buffer(b"".join(self._attributes))
-        values, count = Struct(f"=QQQ{self._count}Q"), len(self._attributes)
+        values, count = Struct(f"=QQQ{given}"), len(self._attributes)
 
-        def write(stream: int, *pointers: int) -> None:
+        def write(stream: int, *pointers: Any) -> None:
             values.pack_into(memory, STREAM, stream, ctypes.addressof(attributes), count, *pointers)
 
         return write, launch
+
+    def at(self, launch: Any, stand_ins: Mapping[str, StandIn]) -> Prepared | None:
+        """The same function with another grid and other numbers; None if more changes than these.
+
+        `launch` is what a launch function gives for arrays as ArrayInfo, and for stand-ins of the passed scalars.
+        """
+        if not isinstance(launch, Launch) or launch_check.wrong_geometry(launch) or launch.empty:
+            return None
+        names = {id(one): name for name, one in stand_ins.items()}
+        places = {i: names[id(a)] for i, a in enumerate(launch.args) if id(a) in names}
+        kinds = [
+            None if i in places else a.name if type(a) is ArrayInfo else getattr(a, "dtype", None)
+            for i, a in enumerate(launch.args)
+        ]  # fmt: skip
+        if (_fixed(launch, self._fixed[-1]), places, kinds) != (self._fixed, self.places, self._kinds):
+            return None
+        limits.refuse_addresses(launch)
+        made = copy(self)
+        made._geometry = (*map(int, launch.dims[0]), *self._geometry[3:])
+        made._arguments = [
+            ctypes.create_string_buffer(a.tobytes(), a.nbytes) if isinstance(kind, np.dtype) else old
+            for a, kind, old in zip(launch.args, kinds, self._arguments, strict=True)
+        ]
+        made._free = []
+        return made
+
+
+def _fixed(launch: Launch, entry: str) -> tuple[Any, ...]:
+    """What `Prepared.at` does not change of a launch; `entry`: the function if the launch names none."""
+    grid = launch.grid if launch.cooperative else None  # it has to fit the GPU
+    return grid, launch.block, launch.shared, launch.cooperative, launch.cluster, launch.entry or entry
 
 
 def _attributes(launch: Launch) -> list[bytes]:
@@ -116,9 +168,13 @@ class InOrder:
 
     each: tuple[Prepared, ...]
 
-    def __call__(self, *values: int) -> None:
+    def __call__(self, *values: Any) -> None:
         for prepared in self.each:
             prepared(*values)
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        return self.each[0].passed
 
 
 def for_call(
@@ -129,7 +185,8 @@ def for_call(
 
     The launch is that of the spec for these shapes, dtypes and alignments, and does not change with the pointers.
     """
-    launches = [launch for launch in kernel.launches(entry, {**arrays, **scalars}) if not launch.empty]
+    asked = kernel.launches(entry, {**arrays, **scalars})
+    launches, count = [launch for launch in asked if not launch.empty], len(asked)
     if not launches:
         return None
     launched = tuple(one.entry for one in launches)
@@ -142,10 +199,35 @@ def for_call(
     if kernel.constants:
         given = {**arrays, **scalars}
         constants.set_all(kernel, given, code, lambda name: driver.global_of(code, context, name), context)
+    found = passed.on(kernel, entry, infos(arrays), scalars) if scalars and len(launches) == count else {}
     every = tuple(
-        Prepared(f"{kernel.name}: {entry}", function, context, one, arrays)
-        for function, one in zip(functions, launches, strict=True)
-    )
+        Prepared(
+            f"{kernel.name}: {entry}", function, context, one, arrays, tuple(found),
+            {place: name for of_launches in found.values() for place, name in of_launches[i].items()},
+        )
+        for i, (function, one) in enumerate(zip(functions, launches, strict=True))
+    )  # fmt: skip
+    return every[0] if len(every) == 1 else InOrder(every)
+
+
+def again(
+    before: Prepared | InOrder, kernel: Kernel, entry: str, known: Mapping[str, ArrayInfo], scalars: Mapping[str, Any]
+) -> Prepared | InOrder | None:
+    """The launches of `for_call` with other values of scalars that the launch function computes with.
+
+    None where more changes with them than grids and numbers: then `for_call` has to compile, or to check.
+    """
+    each = before.each if isinstance(before, InOrder) else (before,)
+    stand_ins = {name: StandIn() for name in before.passed}
+    try:
+        launches = kernel.unchecked_launches(entry, known, {**scalars, **stand_ins})
+    except passed.Looked:
+        return None
+    if len(launches) != len(each) or any(map(passed.looked, stand_ins.values())):
+        return None
+    every = tuple(made for one, launch in zip(each, launches, strict=True) if (made := one.at(launch, stand_ins)))
+    if len(every) < len(each):
+        return None
     return every[0] if len(every) == 1 else InOrder(every)
 
 

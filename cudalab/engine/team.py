@@ -5,8 +5,9 @@ So the rounds of a row come from several fresh processes, and its interval knows
 
 - The first process prepares a group: it compiles and checks. Then the others do so, all at the same time, as far as
   memory and processors allow. Nothing is timed meanwhile. Then they take times in turn: no two of them work at once.
-- The later processes start when the first has its first timed group, and load their libraries while it prepares. Those
-  that may not be needed do so too where there are many processors; elsewhere they start when they are.
+- The later processes start when the first has its first timed group. While it prepares, they load their libraries, and
+  torch.compile compiles one small function on a GPU: its first compilation takes seconds in any process. Those that may
+  not be needed do so too where there are many processors; elsewhere they start when they are.
 - Where no number was asked for, further processes time the rows that are not known well enough
   (`cudalab.engine.enough`).
 - Every process has the same inputs, and orders of its own in which the variants take turns. It gets its share of the

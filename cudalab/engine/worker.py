@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import NoReturn
@@ -29,6 +29,7 @@ from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
 from cudalab.device import driver, machine
 from cudalab.device.open import open_device
+from cudalab.device.protocol import Device
 from cudalab.engine import kernel_round, messages, rows
 from cudalab.engine.groups import Work
 from cudalab.engine.job import ContextLost, Job
@@ -97,8 +98,19 @@ def _guarded(work: Callable[[], Report]) -> Report:
         return Failed("CudalabError", f"{type(error).__name__}: {error}")
 
 
-def _nothing() -> None:
-    """What a backend loads that has no `load`: `missing` has imported its library."""
+def _load(names: Sequence[str], device: Device) -> None:
+    """Load what these backends need later, and let them compile something small: both take seconds, once a process."""
+    for name in names:
+        backend = backends.by_name()[name]
+        if not backends.missing(backend, device.kind):
+            with contextlib.suppress(Exception):  # the rows say what is missing, or fails
+                getattr(backend, "load", _nothing)()
+                if device.kind == "cuda":
+                    getattr(backend, "warm_up", _nothing)(device.index)  # type: ignore[attr-defined]
+
+
+def _nothing(*_: int) -> None:
+    """What a backend does that has no `load`, since `missing` has imported its library, or no `warm_up`."""
 
 
 class _Worker:
@@ -127,11 +139,7 @@ class _Worker:
             self.job.turn = self.turn
         if setup.process:
             self.progress(Step("worker", "loading libraries"))
-            for name in setup.backends:  # the rows say what is missing, or fails
-                backend = backends.by_name()[name]
-                if not backends.missing(backend, device.kind):
-                    with contextlib.suppress(Exception):
-                        getattr(backend, "load", _nothing)()
+            _load(setup.backends, device)
         if setup.modes:
             timing.prepare(device, setup.flush)
         self.progress(Step("worker", "calibrating"))

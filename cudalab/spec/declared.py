@@ -84,6 +84,11 @@ class Declared(Fields):
         return tuple(name for name in self.outs if name in self.input_names)
 
     @cached_property
+    def backward_names(self) -> tuple[str, ...]:
+        """What `backward` takes by name."""
+        return self.named_by(self.backward)
+
+    @cached_property
     def gradient_names(self) -> tuple[str, ...]:
         """What `backward` calls the gradient of each output."""
         return tuple(f"d{name}" for name in self.outs)

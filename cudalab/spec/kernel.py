@@ -9,8 +9,10 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from cudalab.base.errors import SpecError, short, unknown
@@ -219,11 +221,17 @@ class Kernel(Sized):
 
     def _taken(self, entry: str) -> tuple[str, ...]:
         """The tunables and scalars that the launch function of an entry has parameters for."""
-        try:
-            names = inspect.signature(self.entries[entry]).parameters
-        except (TypeError, ValueError):  # a built-in function without a signature
-            return ()
-        return tuple(name for name in (*self.tunables, *self.scalars) if name in names)
+        if entry not in self._taken_by:
+            try:
+                names = inspect.signature(self.entries[entry]).parameters
+            except (TypeError, ValueError):  # a built-in function without a signature
+                names = MappingProxyType({})
+            self._taken_by[entry] = tuple(name for name in (*self.tunables, *self.scalars) if name in names)
+        return self._taken_by[entry]
+
+    @cached_property
+    def _taken_by(self) -> dict[str, tuple[str, ...]]:
+        return {}
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -339,15 +347,18 @@ class Kernel(Sized):
         swapped.
         """
         given = {name: value for name, value in arrays.items() if name in self.scalars}
-        values = {**self.scalars_of(arrays, given), **self.parameters}
+        values = self.scalars_of(arrays, given)
         taken = {name: arrays[name] for name in self.array_names if name in arrays}
-        known = infos(taken)
-        result = validate.called(self.entries[entry], **known, **self.taken(entry, values))
-        every: tuple[Any, ...] = (result,)
-        if isinstance(result, tuple) and any(isinstance(one, Launch) for one in result):
-            every = result
-        every = tuple(_on(taken, launch) for launch in every)
+        every = tuple(_on(taken, launch) for launch in self.unchecked_launches(entry, infos(taken), values))
         return tuple(self._checked(entry, launch, taken, alone=len(every) == 1) for launch in every)
+
+    def unchecked_launches(
+        self, entry: str, known: Mapping[str, ArrayInfo], values: Mapping[str, Any]
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """What the launch function of `entry` gives for these arrays and scalars, as a tuple."""
+        result = validate.called(self.entries[entry], **known, **self.taken(entry, {**values, **self.parameters}))
+        several = isinstance(result, tuple) and any(isinstance(one, Launch) for one in result)
+        return result if several else (result,)
 
     def launch(self, entry: str, arrays: Mapping[str, Any]) -> Launch:
         """The only launch of `entry`; see `launches`. Raises SpecError where it has several."""

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from several import adam, count, first, step
 
+from cudalab import Launch
 from cudalab.base.errors import InputError
+from cudalab.device import passed
+from cudalab.spec.array_info import ArrayInfo
 
 
 def ones(library, n=1000):
@@ -124,3 +127,29 @@ def test_help_says_what_is_updated_and_returned(tmp_path):
     assert "p  3000 float32, updated in place" in text
     assert count(tmp_path).__doc__.startswith("total, counts = count(x, out=None)\n")
     assert "counts  2 int32" in count(tmp_path).__doc__
+
+
+def quiet(value):
+    """Compute with a scalar, and let nobody know that this failed."""
+    try:
+        return value + 1
+    except Exception:
+        return None
+
+
+@pytest.mark.parametrize(("look", "unseen"), [
+    (lambda lr: lr, True), (lambda lr: lr is None, True), (lambda lr: [lr], True),
+    (lambda lr: lr > 0, False), (bool, False), (float, False), (np.sqrt, False), (np.float32, False), (str, False),
+    (lambda lr: f"{lr}", False), (lambda lr: lr == 1, False), (lambda lr: isinstance(lr, float), False), (hash, False),
+    (lambda lr: lr.dtype, False), (lambda lr: -lr, False), (lambda lr: 2**lr, False), (lambda lr: np.add(1, lr), False),
+    (quiet, False), (lambda lr: lr in (1, 2), False), (lambda lr: {lr: 1}, False), (np.asarray, False),
+])  # fmt: skip
+def test_a_scalar_is_passed_on_only_where_a_launch_function_does_no_more_with_it(tmp_path, look, unseen):
+    def launch(p, m, v, g, lr, b1, b2):
+        look(lr)
+        return Launch((1,), (128,), (p, m, v, g, lr, np.float32(b1), b2, np.int32(p.size)))
+
+    kernel = adam(tmp_path, entries={"adam": launch})
+    known = {name: ArrayInfo(name, (100,), np.dtype(np.float32)) for name in "pmvg"}
+    found = passed.on(kernel, "adam", known, kernel.scalars_of({}))
+    assert found == {"b2": [{6: "b2"}]} | ({"lr": [{4: "lr"}]} if unseen else {})

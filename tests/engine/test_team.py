@@ -6,16 +6,18 @@ import os
 import re
 import signal
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from crashing import altered, rows
 
 import cudalab
+from cudalab import backends
 from cudalab.base import child
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device.cpu import Cpu
-from cudalab.engine import enough, supervisor
+from cudalab.engine import enough, supervisor, worker
 from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Ready, Setup
@@ -445,3 +447,24 @@ def test_a_quick_run_is_one_process_with_a_small_budget(tmp_path):
     assert rows("numpy", quick=True, budget=1.0, output=out)["numpy"].status == record.OK
     options = cudalab.load(out).options
     assert (options["processes"], options["budget"]) == (1, 0.2)
+
+
+def test_a_later_process_loads_what_the_run_needs_and_compiles_on_a_gpu_alone(monkeypatch):
+    done = []
+
+    def backend(name, fails=False):
+        return SimpleNamespace(
+            load=lambda: 1 // (not fails) and done.append(f"{name} loaded"),
+            warm_up=lambda number: done.append((name, number)),
+        )
+
+    known = {"a": backend("a"), "broken": backend("broken", fails=True), "bare": SimpleNamespace(), "no": backend("no")}
+    monkeypatch.setattr(backends, "by_name", lambda: known)
+    monkeypatch.setattr(backends, "missing", lambda backend, kind: "not installed" if backend is known["no"] else None)
+    for device, want in (
+        (SimpleNamespace(kind="cuda", index=3), ["a loaded", ("a", 3)]),
+        (SimpleNamespace(kind="cpu"), ["a loaded"]),
+    ):
+        done.clear()
+        worker._load(list(known), device)
+        assert done == want

@@ -11,7 +11,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import several
 
+from cudalab import Budget, Kernel, Launch, Scalar
 from cudalab.backends import _torch
 from cudalab.backends import pycuda as pycuda_backend
 from cudalab.base.errors import InputError, LaunchError
@@ -111,17 +113,105 @@ def test_out_and_in_place_and_what_overlaps(kernel, first_calls):
     np.testing.assert_array_equal(apart.get(), gelu(np.concatenate([X, X])[64 : 64 + 512]))
 
 
-def test_arrays_in_place_scalars_and_several_launches(fake, tmp_path):
-    import several
+@pytest.fixture
+def firsts(fake, monkeypatch):
+    """A list that gets the kernel's name for each call that is checked."""
+    seen, real = [], fast_path.run
+    monkeypatch.setattr(fast_path, "run", lambda kernel, *given: seen.append(kernel.name) or real(kernel, *given))
+    return seen
 
-    arrays = [on_gpu(np.ones(1000, np.float32)) for _ in range(4)]
-    p, *_ = several.adam(tmp_path)(*arrays, lr=0.5)
-    assert p is arrays[0]
-    want = several.step(*(np.ones(1000) for _ in range(4)), 0.5, *(float(np.float32(b)) for b in (0.9, 0.999)))
-    np.testing.assert_allclose(p.get(), want[0], rtol=1e-6)
-    for _ in range(2):
-        total, counts = several.count(tmp_path)(arrays[3])
-        assert (total.get().tolist(), counts.get().tolist()) == ([1000.0], [0, 1000])
+
+def adam_of(numbers, **scalars):
+    """Four arrays on the stand-in, and what one step makes of the first with these scalars."""
+    own = {"lr": 0.01, "b1": 0.9, "b2": 0.999} | scalars
+    wide = [np.full(1000, value, np.float32) for value in numbers]
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = [float(np.float32(own[name])) for name in ("lr", "b1", "b2")]
+        want = several.step(*(one.astype(float) for one in wide), *rounded)[0]
+    return [on_gpu(one) for one in wide], want
+
+
+def doubled(p, m, v, g, lr, b1, b2):
+    """A launch function that computes with one scalar; another one decides about the grid."""
+    grid = -(-p.size // 128) if b2 > 0 else 1
+    return Launch((grid,), (128,), (p, m, v, g, np.float32(2 * lr), b1, b2, np.int32(p.size)))
+
+
+@pytest.mark.parametrize("entries", [{}, {"entries": {"adam": doubled}}], ids=["passed", "computed"])
+def test_scalars_that_change_are_not_checked_again(fake, firsts, tmp_path, entries):
+    adam, times = several.adam(tmp_path, **entries), 2 if entries else 1
+    for i in range(6):
+        given = {"lr": 0.25 * i, "b1": [0.5, 1, np.float32(0.75)][i % 3]}
+        arrays, want = adam_of((1, 2, 3, 4), lr=times * given["lr"], b1=given["b1"])
+        p, m, _ = adam(*arrays, **given)
+        assert p is arrays[0] and m is arrays[1]
+        np.testing.assert_allclose(p.get(), want, rtol=1e-5)
+    for again in range(2):  # other scalars are given: calls of another kind
+        arrays, want = adam_of((1, 2, 3, 4))
+        np.testing.assert_allclose(adam(*arrays, lr=0.01 / times)[0].get(), want, rtol=1e-5)
+        assert len(firsts) == 2, again
+    for lr in (0.0, -0.0, 1e300):  # float32 has no 1e300: infinity
+        arrays, want = adam_of((0, 0, 3, 0), lr=lr)
+        got = adam(*arrays, lr=lr)[0].get()
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    for wrong, message in (({"lr": "x"}, "the scalar lr"), ({"rate": 1}, "takes no 'rate'")):
+        with pytest.raises(InputError, match=message):
+            adam(*arrays, **wrong)
+    shared = arrays[0][128:]
+    same = [one[:872] for one in arrays]
+    adam(*same, lr=0.5)
+    with pytest.raises(InputError, match="p overlaps 'm'"):
+        adam(same[0], shared, *same[2:], lr=0.5)
+    assert arrays[0][:128].get().shape == (128,)
+
+
+def test_a_grid_that_depends_on_a_scalar(fake, firsts, tmp_path):
+    adam = several.adam(tmp_path, entries={"adam": doubled})
+    for b2 in (0.5, -1.0, 0.5, -1.0, 0.25):
+        arrays, want = adam_of((1, 2, 3, 4), lr=0.2, b2=b2)
+        got = adam(*arrays, lr=0.1, b2=b2)[0].get()
+        reached = 1000 if b2 > 0 else 128
+        np.testing.assert_allclose(got[:reached], want[:reached], rtol=1e-5)
+        assert (got[reached:] == 1).all()
+    assert len(firsts) == 1
+
+
+def test_a_length_among_the_scalars_is_another_shape(fake, firsts, tmp_path):
+    (tmp_path / "head.cu").write_text(
+        "__global__ void head(const scalar_t* x, scalar_t* y, int k) {\n"
+        "    if (threadIdx.x < k) y[threadIdx.x] = x[threadIdx.x];\n}\n"
+    )
+    kernel = Kernel(
+        file=str(tmp_path / "head.py"), summary="", dtypes=("float32",), sizes={"small": (300,)}, edges=(),
+        shapes={"x": "n", "y": "k"}, scalars={"k": Scalar(4, "int32")}, reference=lambda x, k: x[:k],
+        entries={"head": lambda x, y, k: Launch((1,), (128,), (x, y, k))}, budgets=Budget(0),
+    )  # fmt: skip
+    x = on_gpu(X)
+    for k in (3, 5, 3, 5):
+        np.testing.assert_array_equal(kernel(x, k=k).get(), X[:k])
+    np.testing.assert_array_equal(kernel(x).get(), X[:4])
+    assert len(firsts) == 3
+
+
+def test_several_outputs_a_workspace_and_several_launches(fake, firsts, tmp_path):
+    count, x = several.count(tmp_path), on_gpu(np.ones(1000, np.float32))
+    whole = on_gpu(np.ones(8, np.int32))
+    given = on_gpu(np.zeros(1, np.float32)), whole[:2]
+    for out in (None, given):
+        for _ in range(3):  # `counts` begins at zero each time
+            total, counts = count(x, out=out)
+            assert (total.get().tolist(), counts.get().tolist()) == ([1000.0], [0, 1000])
+    assert total is given[0] and counts is given[1]
+    assert len(firsts) == 2
+    for wrong, message in (
+        ((), "out has 0 arrays"),
+        ((given[0],), "out has 1 arrays"),
+        ((x[:1], given[1]), "total of out overlaps 'x'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            count(x, out=wrong)
+    with pytest.raises(InputError, match="takes 1 array, got 2"):
+        count(x, given[0], out=given[1:])
 
 
 def test_several_inputs_integers_and_nothing_at_all(fake):
@@ -250,6 +340,38 @@ def test_gradients_of_torch_tensors_are_launched(fake, torch, kernel):
         torch.testing.assert_close(x.grad, want, rtol=1e-5, atol=1e-6)
     with pytest.raises(InputError, match="has no gradient"):
         kernel(x, out=torch.empty(100))
+
+
+def test_torch_tensors_with_several_outputs(fake, torch, firsts, tmp_path):
+    rms, adam, w = several.rms(tmp_path), several.adam(tmp_path), torch.randn(5)
+    kept = []  # memory of the host, which must not be used again before the stand-in has done its work
+    for turn, eps in enumerate((0.1, 0.2, 0.3)):
+        for grad in (False, True):
+            x = torch.randn(3, 5, requires_grad=grad)
+            y, scale = done(fake, rms(x, w, eps=eps))
+            kept += [x, y, scale]
+            for got, want in zip((y, scale), several.rms_form(x, w, eps), strict=True):
+                torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
+            assert y.requires_grad is grad
+        assert firsts == ["rms"], turn
+    (grad,) = torch.autograd.grad(y.sum(), x)
+    (want,) = torch.autograd.grad(several.rms_form(x, w, 0.3)[0].sum(), x)
+    torch.testing.assert_close(done(fake, grad), want, rtol=1e-4, atol=1e-5)
+    p, *rest = (torch.ones(9) for _ in range(4))
+    for lr in (0.5, 0.25):
+        version = p._version
+        assert done(fake, adam(p, *rest, lr=lr))[0] is p
+        assert p._version > version
+    assert firsts == ["rms", "adam"]
+    with pytest.raises(InputError, match="not differentiable"):
+        adam(p.clone().requires_grad_(), *rest, lr=0.5)
+    for wrong, message in ((rest[0][::2], "not C-contiguous"), (torch._neg_view(p), "negative view")):
+        with pytest.raises(InputError, match=message):
+            adam(wrong, *rest, lr=0.5)
+
+    own = p.as_subclass(type("Own", (torch.Tensor,), {"__module__": "torch"}))
+    assert done(fake, adam(own, *rest, lr=0.5))[0] is own
+    assert firsts[-1] == "adam"  # a subclass may behave in any way: each such call is checked
 
 
 def test_transforms_of_a_kernel_that_is_known_already(fake, torch, kernel):
