@@ -353,6 +353,8 @@ ARTICLE = Published("a", "b", {("tiny", "x"): 1.0}, "c")
         ({"tolerance": float("nan")}, "tolerance is nan; give a number"),
         ({"tolerance": -1.0}, "tolerance is -1.0; give a number"),
         ({"memory": 1}, "memory is 1; give True or False"),
+        ({"kernels": ("gelo",)}, "no kernel named 'gelo'; did you mean 'gelu'"),
+        ({"kernels": "gelu"}, "kernels is 'gelu'; give a tuple of kernels' names"),
         ({"rounds": 0}, "rounds is 0; give a number of rounds, at least 1"),
         ({"about": ["lines"]}, r"about is \['lines'\]; give text"),
         ({"published": ARTICLE}, "published is .*; give a tuple of Published"),

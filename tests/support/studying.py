@@ -31,7 +31,8 @@ def measured(study: str | Study, sizes=("tiny",), progress=lambda step: None, **
     job = Job(Cpu(), Selection(), ("launch",), 0, 1e-3, progress)
     works = [workload(study, size, **settings) for size in sizes]
     cases = [case for work in works for case in engine.cases(job, work)]
-    options = {"study": works[0].study.name, "kinds": ",".join(works[0].study.kinds), "baseline": works[0].study.baseline}
+    named = works[0].study
+    options = {"study": named.name, "kinds": ",".join(named.kinds), "baseline": named.baseline}
     return Results(record.FORMAT, record.VERSION, "", options, Machine("cpu", "a CPU"), cases=cases)
 
 
