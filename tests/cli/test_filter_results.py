@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from report_runs import timed
 
 import cudalab
-from cudalab.base.errors import InputError, NotFound
+from cudalab.base.errors import CudalabError, NotFound
 from cudalab.cli import main
 from cudalab.cli.filter_results import filtered
 from cudalab.results.record import CEILING
@@ -70,11 +70,22 @@ def test_variants_are_backends_entries_or_both(only, skip, kept):
     assert any(case.status == CEILING for case in run.cases)
 
 
-def test_what_fits_nothing_is_said():
-    with pytest.raises(NotFound, match="no variant in these results named 'pycuda:gelu_vek'; did you mean"):
-        filtered([timed()], only="pycuda:gelu_vek")
-    with pytest.raises(InputError, match="no row of these results matches without all"):
-        filtered([timed()], skip="all,*")
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"only": "pycuda:gelu_vek"}, "no variant in these results named 'pycuda:gelu_vek'; did you mean"),
+        ({"kernels": "add2d"}, "no kernel in these results named 'add2d'; known: gelu"),
+        ({"sizes": "larg"}, "no size in these results named 'larg'; did you mean 'large'?"),
+        ({"dtypes": "float16"}, "no dtype in these results named 'float16'"),
+        ({"skip": "all,*"}, "no row of these results matches without all"),
+    ],
+)
+def test_what_fits_nothing_is_said(asked, said):
+    with pytest.raises(CudalabError, match=re.escape(said)):
+        filtered([timed()], **asked)
+
+
+def test_a_run_that_has_nothing_of_it_is_empty():
     one, two = timed(), timed()
     one.cases = [case for case in one.cases if case.size == "small"]
     assert [len(run.cases) > 0 for run in filtered([one, two], sizes="large")] == [False, True]

@@ -140,61 +140,6 @@ def test_an_instantiation_decides_the_arguments_of_a_template(lab):
     assert "# TODO: or a number, as in Scalar(0.5)" in text
 
 
-SUM = "__global__ void sums(const float* x, float* out, int rows, int cols) { float s = 0; int k = blockIdx.x;"
-SUM += " if (threadIdx.x == 0) { for (int c = 0; c < cols; ++c) s += x[k * cols + c]; out[k] = s; } }"
-BODY = "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i]; }"
-CASTS = "\n".join(f"__global__ void {n}(const {t}* x, {t}* y, {t} a, int n) {BODY}" for n, t in (
-    ("f32", "float"), ("f64", "double")))  # fmt: skip
-STEPS = """
-__global__ void partial(const float* x, float* part, int n) { if (blockIdx.x == 0) part[threadIdx.x] = x[0]; }
-__global__ void finish(const float* part, float* y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = part[i % 256];
-}
-"""
-CHECKED = (
-    "--size",
-    "9x5",
-    "--device",
-    "cpu",
-    "--only",
-    "host",
-    "-q",
-    "--seed",
-    "1",
-)  # a sum near 0 has no bound in ULP
-
-
-@pytest.mark.sweep
-def test_the_shapes_of_rows_follow_from_the_indices(lab):
-    Path("sums.cu").write_text(SUM)
-    assert lab("new", "sums.cu").exit_code == 0
-    fill("sums.py", (hole("sums"), "return x.sum(1)"))
-    run = lab("check", "./sums.py", *CHECKED, "--seed", 1)
-    assert run.exit_code == 0, run.output
-
-
-@pytest.mark.sweep
-def test_a_function_for_another_dtype_shares_the_spec(lab):
-    Path("ax.cu").write_text(CASTS)
-    assert lab("new", "ax.cu").exit_code == 0
-    text = Path("ax.py").read_text()
-    chosen = 'entry={"float32": "f32", "float64": "f64"}[x.dtype.name])'
-    assert chosen in " ".join(text.split()) and 'entries={"f32": ' in text
-    fill("ax.py", (hole("ax"), "return a * x"), ('lambda: todo("the value of a")', "2.0"))
-    run = lab("check", "./ax.py", "--size", "300", *CHECKED[2:])
-    assert run.exit_code == 0 and "float64" in run.output, run.output
-
-
-@pytest.mark.sweep
-def test_a_function_that_reads_what_another_writes_is_no_second_way_but_a_next_step(lab):
-    Path("two.cu").write_text(STEPS)
-    assert lab("new", "two.cu").exit_code == 0
-    fill("two.py", (hole("two"), "return np.full_like(x, x[0])"), ('todo("how many blocks in x")', "1"))
-    run = lab("check", "./two.py", "--size", "300", *CHECKED[2:])
-    assert run.exit_code == 0, run.output
-
-
 @pytest.mark.sweep
 def test_a_copy_of_a_lab_kernel_runs_at_once(lab):
     run = lab("new", "mine/rows.cu", "--like", "softmax")
@@ -318,12 +263,6 @@ def test_templates_and_namespaces_are_named_as_c_does(lab, code, entry):
     assert of_several is ("scalar_t" in code) and ('dtypes=("float32",),' in text)
 
 
-def test_a_plain_function_comes_before_templates(lab):
-    Path("vadd.cu").write_text(ADD.replace("T* x", "const T* x, T* y"))
-    assert lab("new", "vadd.cu").exit_code == 0
-    assert list(find.kernel("./vadd.py").entries) == ["vadd"]
-
-
 @pytest.mark.parametrize(
     ("includes", "dtypes", "lacking"),
     [
@@ -432,13 +371,6 @@ def test_what_cannot_be_written_is_refused_before_anything_is(lab, words, said):
     assert run.exit_code == 2
     assert said in run.output
     assert sorted(Path().rglob("*")) == before
-
-
-def test_a_cu_without_a_spec_is_told_how_to_get_one(lab):
-    Path("vadd.cu").write_text(ADD)
-    run = lab("bench", "vadd.cu")
-    assert run.exit_code == 2
-    assert "write one: cudalab new" in run.output and "vadd.cu" in run.output
 
 
 MACROS = """

@@ -14,7 +14,7 @@ from cudalab.results import record
 from cudalab.results.file import load
 from cudalab.spec import find
 
-pytestmark = pytest.mark.xdist_group("outside")  # they share runs
+pytestmark = [pytest.mark.process, pytest.mark.sweep, pytest.mark.xdist_group("outside")]  # they share runs
 
 OUTSIDE = planted.DATA / "outside"
 KERNELS = ("row_softmax", "tiled_transpose", "block_sum")
@@ -51,8 +51,6 @@ def runs(tmp_path_factory):
         }
 
 
-@pytest.mark.process
-@pytest.mark.sweep
 def test_they_are_right_on_the_cpu(runs):
     for name, backends in (("check", ("host",)), ("libraries", ("numpy", "torch_eager"))):
         status, run = runs[name].result()
@@ -65,8 +63,6 @@ def test_they_are_right_on_the_cpu(runs):
     assert {c.variant for c in run.cases} == {entry for spec in SPECS for entry in find.kernel(spec).entries}
 
 
-@pytest.mark.process
-@pytest.mark.sweep
 def test_they_can_be_benchmarked(runs):
     for name, timed in (
         ("bench", {(name, "numpy") for name in KERNELS}),
@@ -78,8 +74,6 @@ def test_they_can_be_benchmarked(runs):
         assert {(c.kernel, c.backend) for c in run.cases if c.times} == timed
 
 
-@pytest.mark.process
-@pytest.mark.sweep
 def test_they_pass_in_pytest(tmp_path):
     """The tests run in a user's folder, without this suite's settings."""
     for file in OUTSIDE.iterdir():
@@ -105,8 +99,6 @@ RACY = "small,7x1023,2048x2048,2048x2049"
 UNSEEN = "outside/row_softmax: barrier: the maxima are overwritten while they are read"
 
 
-@pytest.mark.process
-@pytest.mark.sweep
 @pytest.mark.gpu
 @pytest.mark.parametrize("spec", SPECS, ids=KERNELS)
 def test_they_are_right_on_every_backend_of_the_gpu(spec, tmp_path):
@@ -118,8 +110,6 @@ def test_they_are_right_on_every_backend_of_the_gpu(spec, tmp_path):
     assert right == {(entry, dtype) for entry in kernel.entries for dtype in kernel.dtypes}
 
 
-@pytest.mark.process
-@pytest.mark.sweep
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", KERNELS)
 def test_planted_bugs_are_caught_on_the_gpu(name, tmp_path):
@@ -138,8 +128,6 @@ def test_planted_bugs_are_caught_on_the_gpu(name, tmp_path):
         assert record.WRONG in found[bug.space, "cupy_raw"] or found[bug.space, "cupy_raw"] == {record.SKIPPED}, bug
 
 
-@pytest.mark.process
-@pytest.mark.sweep
 @pytest.mark.gpu
 def test_the_race_that_no_answer_shows_is_caught_under_the_sanitizer(tmp_path):
     from cudalab.tools.sanitize import compute

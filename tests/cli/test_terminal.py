@@ -475,36 +475,27 @@ class Stream(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("tty", "variables", "colored"),
+    ("tty", "variables", "colored", "lives"),
     [
-        (True, {}, True),
-        (False, {}, False),
-        (True, {"NO_COLOR": "1"}, False),
-        (True, {"NO_COLOR": ""}, True),
-        (True, {"TERM": "dumb"}, False),
-        (True, {"TERM": ""}, False),
-        (True, {"CLICOLOR": "0"}, False),
-        (False, {"FORCE_COLOR": "1"}, True),
-        (False, {"FORCE_COLOR": "0"}, False),
-        (False, {"CLICOLOR_FORCE": "1"}, True),
-        (True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        (True, {"CI": "1"}, True),
+        (True, {}, True, True),
+        (False, {}, False, False),
+        (True, {"NO_COLOR": "1"}, False, True),
+        (True, {"NO_COLOR": ""}, True, True),
+        (True, {"TERM": "dumb"}, False, False),
+        (True, {"TERM": ""}, False, False),
+        (True, {"CLICOLOR": "0"}, False, True),
+        (False, {"FORCE_COLOR": "1"}, True, False),
+        (False, {"FORCE_COLOR": "0"}, False, False),
+        (False, {"CLICOLOR_FORCE": "1"}, True, False),
+        (True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, True),
+        (True, {"CI": "1"}, True, False),
+        (True, {"CI": "false"}, True, True),
     ],
 )
-def test_colours(plain, tty, variables, colored):
+def test_colours_and_lines_that_can_be_written_over(plain, tty, variables, colored, lives):
     for name, value in variables.items():
         plain.setenv(name, value)
     assert terminal.colored(Stream(tty)) is colored
-
-
-@pytest.mark.parametrize(
-    ("tty", "variables", "lives"),
-    [(True, {}, True), (False, {}, False), (True, {"TERM": "dumb"}, False), (True, {"CI": "true"}, False),
-     (True, {"CI": "false"}, True), (False, {"FORCE_COLOR": "1"}, False)],
-)  # fmt: skip
-def test_where_lines_can_be_written_over(plain, tty, variables, lives):
-    for name, value in variables.items():
-        plain.setenv(name, value)
     assert terminal.live(Stream(tty)) is lives
 
 

@@ -51,11 +51,6 @@ def test_links_lead_somewhere(page):
             assert not anchor or anchor in anchors(there), f"{target}#{anchor}: {sorted(anchors(there))}"
 
 
-def test_links_are_found():
-    assert len(LINKS) > 40
-    assert any(anchor for _, _, anchor in LINKS)
-
-
 def test_every_page_is_reached_from_the_readme():
     linked = {(ROOT / target).resolve() for page, target, _ in LINKS if page == ROOT / "README.md"}
     pages = {p for p in PAGES if p.parent == ROOT / "docs"} | {ROOT / "bench" / "METHOD.md"}
@@ -104,8 +99,9 @@ def test_a_command_can_be_typed(page, line):
         assert len(words) == 1, "in a sentence the bare name will do"
 
 
-def test_commands_are_found():
-    assert len(COMMANDS) > 20
+def test_links_and_commands_are_found():
+    assert len(LINKS) > 40 and len(COMMANDS) > 20
+    assert any(anchor for _, _, anchor in LINKS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str_of)
@@ -159,16 +155,17 @@ def test_the_study_of_the_page_about_studies_runs(tmp_path):
     )
 
 
-def test_the_page_of_studies_has_every_field():
-    text = (ROOT / "docs" / "studies.md").read_text()
-    fields = {field.name for record in (Study, Variant, Work, Published) for field in dataclasses.fields(record)}
-    assert {name for name in fields - {"label", "make"} if not re.search(rf"\b{name}\b", text)} == set()
-
-
-def test_the_page_of_specs_has_every_field():
-    text = (ROOT / "docs" / "kernel.md").read_text()
-    fields = {field.name for record in (Kernel, Launch, Budget) for field in dataclasses.fields(record)}
+@pytest.mark.parametrize(
+    ("page", "records"), [("studies.md", (Study, Variant, Work, Published)), ("kernel.md", (Kernel, Launch, Budget))]
+)
+def test_the_page_of_records_has_every_field(page, records):
+    text = (ROOT / "docs" / page).read_text()
+    fields = {field.name for record in records for field in dataclasses.fields(record)} - {"label", "make"}
     assert {name for name in fields if not re.search(rf"\b{name}\b", text)} == set()
+
+
+def test_the_page_of_specs_has_every_dtype():
+    text = (ROOT / "docs" / "kernel.md").read_text()
     assert {name for name in DTYPES if name not in text} == set()
 
 

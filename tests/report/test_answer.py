@@ -91,24 +91,6 @@ def test_the_answer_is_last_and_a_verdict_that_it_has_is_explained():
     assert unclear == ("UNCLEAR: the interval is too wide" in text)
 
 
-def test_an_interval_that_says_nothing_leaves_no_ratio_verdict_or_bar():
-    run = on_cpu(**ROUGH)
-    ratio = run.speedup(run.cases[0], "wall")
-    assert ratio.says_nothing
-    shown = dict(zip(*[columns.table(run, run.cases)[0], columns.table(run, run.cases)[1][0]]))
-    assert (shown["x eager"], shown["verdict"]) == ("?", "UNCLEAR")
-    bars = plots.lines(run, run.cases, 100)
-    assert "?" in bars[1] and not set(bars[1].split("|")[0]) & set(plots.BLOCKS.full + plots.BLOCKS.parts)
-    drawn = figures.speedup(run, run.cases).svg
-    assert ">? (" in drawn and drawn.count("<title>") == 1  # one bar, the baseline's
-
-
-def test_one_row_with_times_has_no_chart_of_speed_ups():
-    run = on_cpu(**ROUGH)
-    run.cases = [case for case in run.cases if case.backend == "torch_eager"]
-    assert run.cases and figures.speedup(run, run.cases) is None
-
-
 def test_a_finding_of_the_page_does_not_quote_such_a_ratio():
     run = timed()
     group = [c for c in run.cases if c.size == "large"]
@@ -137,18 +119,32 @@ def test_a_busy_machine_is_the_headline_and_no_verdict_stands(load):
     assert "time, on a busy machine: numpy 100" in answer.sentence(alone, alone.cases)
 
 
-def test_a_busy_machine_leaves_no_ratio_interval_or_bar_of_what_was_surely_measured():
-    """Threads that wait for each other make large ratios with narrow intervals."""
-    run = on_cpu(8.0, numpy=jittered(1e-6), torch_eager=jittered(4e-4))
-    ratio = run.speedup(run.cases[0], "wall")
-    assert ratio.says_nothing and (numbers.ratio(ratio), numbers.with_ends(ratio)) == ("?", "?")
-    shown = dict(zip(*[columns.table(run, run.cases)[0], columns.table(run, run.cases)[1][0]]))
-    assert (shown["x eager"], shown["95 % interval"], shown["verdict"]) == ("?", "?", "busy")
-    assert shown["wall \u00b5s"].endswith("?")
+@pytest.mark.parametrize(
+    ("run", "verdict", "drawn"),
+    [
+        pytest.param(on_cpu(**ROUGH), "UNCLEAR", ">? (", id="a wide interval"),
+        # Threads that wait for each other make large ratios with narrow intervals.
+        pytest.param(on_cpu(8.0, numpy=jittered(1e-6), torch_eager=jittered(4e-4)), "busy", ">?<", id="a busy machine"),
+    ],
+)
+def test_what_says_nothing_leaves_no_ratio_verdict_or_bar(run, verdict, drawn):
+    assert run.speedup(run.cases[0], "wall").says_nothing
+    headers, rows = columns.table(run, run.cases)
+    shown = dict(zip(headers, rows[0]))
+    assert (shown["x eager"], shown["verdict"]) == ("?", verdict)
     bars = plots.lines(run, run.cases, 100)
     assert "?" in bars[1] and not set(bars[1].split("|")[0]) & set(plots.BLOCKS.full + plots.BLOCKS.parts)
-    drawn = figures.speedup(run, run.cases).svg
-    assert ">?<" in drawn and drawn.count("<title>") == 1  # one bar, the baseline's
+    svg = figures.speedup(run, run.cases).svg
+    assert drawn in svg and svg.count("<title>") == 1  # one bar, the baseline's
+
+
+def test_a_busy_machine_leaves_no_interval_of_what_was_surely_measured():
+    run = on_cpu(8.0, numpy=jittered(1e-6), torch_eager=jittered(4e-4))
+    ratio = run.speedup(run.cases[0], "wall")
+    assert (numbers.ratio(ratio), numbers.with_ends(ratio)) == ("?", "?")
+    headers, rows = columns.table(run, run.cases)
+    shown = dict(zip(headers, rows[0]))
+    assert shown["95 % interval"] == "?" and shown["wall \u00b5s"].endswith("?")
     assert f"{marks.NO_RATIO}. A busy machine is a reason for both." in report.render(run, "table", everything=True)
 
 

@@ -101,11 +101,6 @@ def test_drawings_fit(width):
             assert ("|" in lines[1]) == (width >= 80)
 
 
-def test_names_cannot_command_a_terminal():
-    odd = case("a\x1b[2Jb", around(1e-3, 0.01))
-    assert all(line.isprintable() for line in drawn((odd,)))
-
-
 def test_nothing_is_drawn_of_what_was_not_timed():
     assert drawn((Case("gelu", "small", (4,), "float32", "numpy"),)) == []
 
@@ -134,29 +129,6 @@ def test_show_draws_if_asked_and_says_how_to_read_it():
     assert "|...|" not in narrow  # no room for histograms, and nothing to explain
 
 
-def test_show_takes_a_part():
-    text = show(H200, "--kernels", "plus*", "--sizes", "large", "--dtypes", "int32,float32").stdout
-    assert text.count(" moved") == 2
-    assert " large " in text
-    assert " small " not in text
-    whole = show(H200, "--sizes", "large", "--dtypes", "int32").stdout.splitlines()
-    assert set(whole) - set(show(H200).stdout.splitlines()) == set()  # the very same rows
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("--kernels", "gelu"), "no kernel in these results named 'gelu'; known: plus_one"),
-        (("--sizes", "larg"), "did you mean 'large'?"),
-        (("--dtypes", "float16"), "no dtype in these results named 'float16'"),
-    ],
-)
-def test_a_part_that_is_not_there(args, message):
-    found = show(H200, *args)
-    assert found.exit_code == 2
-    assert message in found.output
-
-
 def test_a_part_that_is_there_only_in_pieces(tmp_path):
     run(case("numpy", around(1, 0.1), size="a"), case("numpy", around(1, 0.1), size="b", dtype="int32")).save(
         tmp_path / "r.json"
@@ -164,15 +136,6 @@ def test_a_part_that_is_there_only_in_pieces(tmp_path):
     found = show(tmp_path / "r.json", "--sizes", "a", "--dtypes", "int32")
     assert found.exit_code == 2
     assert "no row of these results matches a int32; the rows are gelu a float32, gelu b int32" in found.output
-
-
-def test_an_interrupted_run_is_drawn_and_says_so(tmp_path):
-    half = run(EAGER, TWICE)
-    half.complete = False
-    half.save(tmp_path / "r.json")
-    text = show("--plots", tmp_path / "r.json").stdout
-    assert "INTERRUPTED" in text
-    assert "|...|" in text
 
 
 def test_an_unknown_kind_of_drawing():

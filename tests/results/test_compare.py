@@ -242,11 +242,9 @@ def test_the_host_counts_only_where_the_host_is_timed():
 
 
 def test_changed_sources_and_an_interrupted_run_are_remarks():
-    old, new = (
-        run(row(), sources={"gelu.cu": "1", "gelu.py": "1"}),
-        run(row(), sources={"gelu.cu": "2", "gelu.py": "1"}),
-    )
-    found = compare(old, replace(new, complete=False))
+    old = run(row(), sources={"gelu.cu": "1", "gelu.py": "1"})
+    new = run(row(), sources={"gelu.cu": "2", "gelu.py": "1"}, complete=False)
+    found = compare(old, new)
     assert found.exit_code == 0
     assert found.remarks == ["sources that changed: gelu.cu", "the new run was interrupted"]
 
@@ -290,17 +288,18 @@ def test_what_was_wrong_in_the_old_run_alone_is_a_note():
     assert compare(run(wrong("pycuda:a", size="small")), run(row("pycuda:b"))).exit_code == 4
 
 
-def test_cases_of_one_run_alone_are_listed():
+def test_cases_of_one_run_alone_are_listed_and_counted():
     skipped = row("triton", None, status=record.SKIPPED, reason="no triton")
     old = run(row(), row("cupy_eager"), row("triton"), row("numpy", kind="hot"))
     new = run(row(), skipped, row("numpy"), row("torch_eager"))
-    left_out = {why: [case.label for case in cases] for why, cases in compare(old, new, "cold").left_out.items()}
-    assert left_out == {
+    found = compare(old, new, "cold")
+    assert {why: [case.label for case in cases] for why, cases in found.left_out.items()} == {
         "only in the old run": ["cupy_eager"],
         "skipped in the new run: no triton": ["triton"],
         "no cold time in the old run": ["numpy"],
         "only in the new run": ["torch_eager"],
     }
+    assert comparison.sentence(found).endswith("; 4 not compared")
 
 
 def test_nothing_in_common_is_4():
@@ -480,15 +479,18 @@ def baseline(tmp_path_factory):
 
 @pytest.mark.process
 def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
-    before, now = baseline.read_bytes(), tmp_path / "now.json"
-    done = invoke("bench", "--baseline", baseline, "--budget", 0.01, "-q", "-o", now, "--format", "json")
+    """The baseline is 50 times as slow, so that no load of the machine makes the new run SLOWER."""
+    old, now = tmp_path / "old.json", tmp_path / "now.json"
+    slowed(cudalab.load(baseline), "numpy", 50).save(old)
+    before = old.read_bytes()
+    done = invoke("bench", "--baseline", old, "--budget", 0.01, "-q", "-o", now, "--format", "json")
     assert done.exit_code == 0, done.output
     assert [(c.kernel, c.size, c.label) for c in cudalab.load(now).cases] == [("plus_one", "100k", "numpy")]
     assert json.loads(done.stdout)["format"] == record.FORMAT
     said = r"No kernel was timed in both runs: the CPU checks a \.cu and does not time it\. Of the libraries, the one "
-    said += r"case is not slower: 1 (SAME|UNCLEAR|FASTER) \(wall\)"  # on a busy machine
+    said += r"case is not slower: 1 (UNCLEAR|FASTER) \(wall\)"  # on a busy machine
     assert re.search(said, done.stderr)
-    assert baseline.read_bytes() == before
+    assert old.read_bytes() == before
 
 
 @pytest.mark.process
@@ -508,12 +510,6 @@ def test_where_nothing_was_timed_the_answers_are_compared(tmp_path):
     assert wrong.exit_code == 3 and "wrong or missing" in wrong.output and "WRONG in the new run" in wrong.output
 
 
-@pytest.mark.parametrize("option", [["--force"], ["--min-effect", "5%"]])
-def test_options_about_a_comparison_want_a_baseline(option):
-    done = invoke("bench", "plus_one", *option)
-    assert done.exit_code == 2 and f"{option[0]} is only for a comparison; add --baseline FILE" in done.output
-
-
 def test_the_footer_says_what_a_threshold_of_100_percent_is():
     cold, wall = (compare(run(row(kind=kind)), run(row(kind=kind)), kind) for kind in ("cold", "wall"))
     assert comparison.cells(wall.pairs[0])[-2] == "100 %"
@@ -521,13 +517,6 @@ def test_the_footer_says_what_a_threshold_of_100_percent_is():
     assert comparison.FOOTER_OF_HOST not in comparison.footer(cold)
     assert "threshold:" in comparison.footer(cold)[0] and UNCLEAR not in comparison.footer(cold)[0], "none is"
     assert "threshold:" not in comparison.footer(cold, ["threshold"])[0]
-
-
-def test_the_sentence_counts_what_is_not_compared():
-    old = run(row(), row("triton"))
-    assert not comparison.sentence(compare(old, old)).endswith("not compared")
-    new = replace(old, cases=old.cases[1:])
-    assert comparison.sentence(compare(old, new)).endswith("; 1 not compared")
 
 
 def test_a_slow_down_is_found_where_its_amount_is_not_known():
@@ -553,20 +542,17 @@ def test_where_the_amount_is_not_known_nothing_is_the_same():
 
 
 def test_failures_that_say_the_same_of_other_sizes_stand_once():
-    reasons = {
-        size: f"{n} of 99 wrong: [{n}] got 1, want 2 (NaN: why?)" for n, size in enumerate(("small", "large", "xlarge"))
-    }
-    wrong = [row(size=size, seconds=0, status=record.WRONG, reason=reason) for size, reason in reasons.items()]
+    wrong = [
+        row(size=size, seconds=0, status=record.WRONG, reason=f"{n} of 99 wrong: [{n}] got 1, want 2 (NaN: why?)")
+        for n, size in enumerate(("small", "large", "xlarge"))
+    ]
     late = row("triton", size="small", seconds=0, status=record.ERROR, reason="it did not end (NaN: why?)")
     found = compare(run(row()), run(row(), *wrong, late))
-    assert [note for note in comparison.notes(found) if note[0] == "wrong"] == [
-        (
-            "wrong",
-            "pycuda:a (gelu small float32 and 2 more)",
-            "WRONG in the new run: 0 of 99 wrong: [0] got 1, want 2 (NaN: why?)",
-        ),
-        ("wrong", "triton (gelu small float32)", "error in the new run: it did not end"),
-    ]
+    assert [(labels, said) for kind, labels, said in comparison.notes(found) if kind == "wrong"] == [
+        ("pycuda:a (gelu small float32 and 2 more)",
+         "WRONG in the new run: 0 of 99 wrong: [0] got 1, want 2 (NaN: why?)"),
+        ("triton (gelu small float32)", "error in the new run: it did not end"),
+    ]  # fmt: skip
     assert comparison.sentence(found).startswith("4 answers are wrong or missing")
 
 

@@ -29,8 +29,8 @@ MIB = 2**20
 
 def case(cold=None, read=0, written=0, **more):
     times = more.pop("times", {"cold": [[cold] * 3] * 5} if cold else {})
-    more.setdefault("dtype", "float32")
-    return Case("k", "s", (1,), backend="pycuda", nbytes=read + written, written=written, times=times, **more)
+    given = {"dtype": "float32", "nbytes": read + (written or 0), "written": written, **more}
+    return Case("k", "s", (1,), backend="pycuda", times=times, **given)
 
 
 def least(one, kind="cold", machine=H200, calibration=EMPTY):
@@ -38,54 +38,47 @@ def least(one, kind="cold", machine=H200, calibration=EMPTY):
     return found.seconds if found else None
 
 
+def refused(one, machine=H200):
+    limit.refuse(one, machine, EMPTY)
+    return one
+
+
 # ---- the limits ----------------------------------------------------------------------------------------------------
 
 
-def test_all_inputs_and_what_of_the_output_does_not_fit_l2_cross_the_bus():
-    assert least(case(read=256 * MIB, written=256 * MIB)) == pytest.approx((512 * MIB - L2) / BUS)
-    assert least(case(read=256 * MIB, written=4)) == pytest.approx(256 * MIB / BUS)
-    assert least(case(read=50 * MIB, written=50 * MIB)) == pytest.approx(50 * MIB / BUS)
-    assert least(case(written=20 * MIB)) == pytest.approx(2.656e-6 - 0.032e-6)  # only the start of a kernel is left
-
-
-def test_a_hot_run_may_find_in_l2_as_much_as_fits():
-    one = case(read=256 * MIB, written=4)
-    for kind in ("hot", "graph"):
-        assert least(one, kind) == pytest.approx((256 * MIB + 4 - L2) / BUS)
-    assert least(one, "graph_cold") == least(one, "cold")
-    assert least(case(read=8 * MIB, written=8 * MIB), "hot") == pytest.approx(0.526e-6 - 0.002e-6)
-
-
-def test_what_is_in_l2_must_pass_to_the_multiprocessors_and_back():
-    rate = 64 * 132 * 1.98e9
-    assert least(case(read=30 * MIB, written=10 * MIB), "graph") == pytest.approx(30 * MIB / rate)
-    assert least(case(read=10 * MIB, written=30 * MIB), "hot") == pytest.approx(30 * MIB / rate)
-    one = case(read=19 * MIB, written=19 * MIB, times={"cold": [[30e-6]], "hot": [[0.6e-6]]})
-    limit.refuse(one, H200, EMPTY)
-    assert one.reason.startswith(
-        "hot 0.600 \u00b5s, below the 1.19 \u00b5s that physics allows: 19.9 MB must pass betw"
-    )
-    b200 = Machine("cuda", "NVIDIA B200", {**H200.details, "compute_capability": "10.0"})
-    assert least(case(read=30 * MIB, written=30 * MIB), "hot", b200) == pytest.approx(30 * MIB / (2 * rate))
-
-
-def test_a_file_that_does_not_tell_the_output_forgives_all_that_l2_may_hold():
-    one = case(read=256 * MIB, written=4)
-    one.written = None
-    assert least(one) == pytest.approx((256 * MIB + 4 - L2) / BUS)
+LARGE, SMALL, EVEN = (case(read=r * MIB, written=w * MIB) for r, w in ((256, 256), (8, 8), (50, 50)))
+GATHER, OLDER = case(read=256 * MIB, written=4), case(read=256 * MIB + 4, written=None)
+L2_RATE = 64 * 132 * 1.98e9
+PEAK = 132 * 1.98e9  # of one operation a cycle
 
 
 @pytest.mark.parametrize(
-    ("name", "peak"),
+    ("one", "kinds", "seconds"),
     [
-        ("float16", 132 * 1.98e9 * 4096), ("bfloat16", 132 * 1.98e9 * 4096), ("float32", 132 * 1.98e9 * 2048),
-        ("float64", 132 * 1.98e9 * 256),
+        pytest.param(LARGE, "cold", (512 * MIB - L2) / BUS, id="the output may stay in L2"),
+        pytest.param(GATHER, "cold graph_cold", 256 * MIB / BUS, id="all inputs cross the bus"),
+        pytest.param(EVEN, "cold", 50 * MIB / BUS, id="all of the output stays in L2"),
+        pytest.param(OLDER, "cold", (256 * MIB + 4 - L2) / BUS, id="an older file does not tell the output"),
+        pytest.param(case(written=20 * MIB), "cold", 2.656e-6 - 0.032e-6, id="the start of a kernel, less a step"),
+        pytest.param(GATHER, "hot graph", (256 * MIB + 4 - L2) / BUS, id="a hot run finds in L2 what fits"),
+        pytest.param(SMALL, "hot", 0.526e-6 - 0.002e-6, id="an empty node of a graph"),
+        pytest.param(case(read=30 * MIB, written=10 * MIB), "graph", 30 * MIB / L2_RATE, id="from L2"),
+        pytest.param(case(read=10 * MIB, written=30 * MIB), "hot", 30 * MIB / L2_RATE, id="to L2"),
+        *(
+            pytest.param(case(read=MIB, flops=10**12, dtype=name), " ".join(limit.KINDS), 10**12 / (a_cycle * PEAK),
+                         id=f"operations in {name}")
+            for name, a_cycle in {"float16": 4096, "bfloat16": 4096, "float32": 2048, "float64": 256}.items()
+        ),
+        pytest.param(case(read=256 * MIB, flops=10**15), "call api wall steps", None, id="times of the host"),
     ],
 )  # fmt: skip
-def test_operations_take_as_long_as_the_fastest_unit_needs(name, peak):
-    one = case(read=MIB, written=MIB, flops=10**12, dtype=name)
-    for kind in limit.KINDS:
-        assert least(one, kind) == pytest.approx(10**12 / peak)
+def test_the_least_time(one, kinds, seconds):
+    assert [least(one, kind) for kind in kinds.split()] == [seconds and pytest.approx(seconds)] * len(kinds.split())
+
+
+def test_l2_of_newer_cards_is_twice_as_fast():
+    b200 = Machine("cuda", "NVIDIA B200", {**H200.details, "compute_capability": "10.0"})
+    assert least(case(read=30 * MIB, written=30 * MIB), "hot", b200) == pytest.approx(30 * MIB / (2 * L2_RATE))
 
 
 # TFLOP/s of dense matrices as the data sheets have them, at the clock that they name.
@@ -117,104 +110,65 @@ def test_the_units_of_each_dtype():
     assert ARCHITECTURES["sm_90"].fastest("int32") is None
 
 
-@pytest.mark.parametrize("kind", ["call", "api", "wall", "steps"])
-def test_a_host_time_has_no_limit(kind):
-    assert least(case(read=256 * MIB, flops=10**15), kind) is None
-
-
-def test_a_cpu_has_no_limit():
-    one = case(1e-9, read=256 * MIB)
-    limit.refuse(one, Machine("cpu", "a CPU"), {})
-    assert (one.status, one.notes) == (record.OK, [])
-
-
 def test_the_step_is_the_smallest_difference_between_samples():
     assert limit.step([1e-6, 1.032e-6, 1.032e-6 + 1e-15, 1.096e-6]) == pytest.approx(0.032e-6)
     assert limit.step([1e-6, 1e-6]) == 0
 
 
-# ---- times that are refused ----------------------------------------------------------------------------------------
+# ---- times that are refused, and times that stand ------------------------------------------------------------------
 
 
-def test_the_softmax_that_does_nothing_is_impossible():
-    """4096 x 4096 in 5.98 us on an H200: reference/audit_truth.md, flaw 1."""
-    one = case(5.98e-6, read=64 * MIB, written=64 * MIB)
-    limit.refuse(one, H200, EMPTY)
-    assert (one.status, one.times) == (record.IMPOSSIBLE, {})
-    assert one.reason == (
-        "cold 5.98 \u00b5s, below the 14.8 \u00b5s that physics allows: 71.3 MB must cross the memory bus (62.9 MB of "
-        "the output may stay in L2) at 4,810 GB/s, the memory's 3,201 MHz x 6016 bits x 2 / 8. Is the work done in "
-        "each run? If the kernel need not move all bytes, give bytes= in its spec"
-    )
+HOT_OF_L2 = {"cold": [[30e-6]], "hot": [[0.6e-6]]}
 
 
-def test_a_clock_that_shows_a_hundredth_is_impossible():
-    """0.56 us for eager PyTorch, by a spec that divides the events' time by 100; also for a copy."""
-    for status in (record.OK, record.CEILING):
-        one = case(0.56e-6, read=600000, written=600000, status=status)
-        limit.refuse(one, H200, EMPTY)
-        assert one.status == record.IMPOSSIBLE
-        assert "an empty kernel took at least 2.66 \u00b5s here, in steps of 0.0320 \u00b5s" in one.reason
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        # reference/audit_truth.md, flaw 1: a softmax of 4096 x 4096 that does nothing
+        (case(5.98e-6, read=64 * MIB, written=64 * MIB),
+         ("cold 5.98 \u00b5s, below the 14.8 \u00b5s that physics allows: 71.3 MB must cross the memory bus (62.9 MB",
+          "at 4,810 GB/s, the memory's 3,201 MHz x 6016 bits x 2 / 8.", "give bytes= in its spec")),
+        # eager PyTorch, by a spec that divides the events' time by 100
+        (case(0.56e-6, read=600000, written=600000), ("an empty kernel took at least 2.66 \u00b5s here, in steps of",)),
+        (case(0.56e-6, read=600000, written=600000, status=record.CEILING), ("an empty kernel",)),
+        (case(200e-6, read=128 * MIB, written=64 * MIB, flops=2 * 4096**3),
+         ("cold 200 \u00b5s, below the 257 \u00b5s that physics allows: 137 GFLOP (flops= of the spec) at 535 TFLOP/s",
+          "TF32 tensor cores of 132 multiprocessors x 2,048 a cycle x 1,980 MHz")),
+        (case(8e-6, read=2**30, written=4 * MIB), ("bytes=",)),
+        (case(read=19 * MIB, written=19 * MIB, times=HOT_OF_L2),
+         ("hot 0.600 \u00b5s, below the 1.19 \u00b5s that physics allows: 19.9 MB must pass betw",)),
+        *((case(read=MIB, written=MIB, flops=10**9, times={"cold": [[1.0]], kind: [[0.5e-6]]}),
+           (f"{kind.replace('_', ' ')} 0.500 \u00b5s, below",)) for kind in limit.KINDS),
+    ],
+    ids=lambda value: value[0][:50] if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_a_time_below_the_least_is_impossible_and_the_reason_says_what_it_is(one, words):
+    assert (refused(one).status, one.times) == (record.IMPOSSIBLE, {})
+    assert all(word in one.reason for word in words), one.reason
 
 
-def test_each_kind_of_gpu_time_is_looked_at():
-    for kind in limit.KINDS:
-        one = case(read=MIB, written=MIB, flops=10**9, times={"cold": [[1.0]], kind: [[0.5e-6]]})
-        limit.refuse(one, H200, EMPTY)
-        assert one.status == record.IMPOSSIBLE
-        assert one.reason.startswith(f"{kind.replace('_', ' ')} 0.500 \u00b5s, below")
+UNKNOWN = Machine("cuda", "NVIDIA Z1", {**H200.details, "compute_capability": "20.0", "memory_clock_hz": 0})
 
 
-def test_a_product_faster_than_the_tensor_cores_is_impossible():
-    one = case(200e-6, read=128 * MIB, written=64 * MIB, flops=2 * 4096**3)
-    limit.refuse(one, H200, EMPTY)
-    assert (one.status, one.reason) == (
-        record.IMPOSSIBLE,
-        "cold 200 \u00b5s, below the 257 \u00b5s that physics allows: 137 GFLOP (flops= of the spec) at 535 TFLOP/s, "
-        "TF32 tensor cores of 132 multiprocessors x 2,048 a cycle x 1,980 MHz",
-    )
-
-
-def test_a_gather_that_reads_little_says_so():
-    table = 2**30
-    one = case(8e-6, read=table, written=4 * MIB)
-    limit.refuse(one, H200, EMPTY)
-    assert "bytes=" in one.reason
-    one = case(8e-6, read=4 * MIB, written=4 * MIB)
-    limit.refuse(one, H200, EMPTY)
-    assert (one.status, one.notes) == (record.OK, [])
-
-
-def test_the_median_decides_and_single_samples_are_noted():
-    rounds = [[3e-6, 3e-6, 1e-6]] * 4
-    one = case(times={"cold": rounds}, read=1200000, written=1200000)
-    limit.refuse(one, H200, EMPTY)
-    assert (one.status, one.times["cold"]) == (record.OK, rounds)
-    (note,) = one.notes
-    assert note == ("4 of 12 cold samples are below the 2.62 \u00b5s that physics allows; their median is not")
-
-
-def test_a_time_within_a_step_of_the_empty_kernel_stands():
-    one = case(2.656e-6 - 0.031e-6)
-    limit.refuse(one, H200, EMPTY)
-    assert one.status == record.OK
-
-
-# ---- times that stand ----------------------------------------------------------------------------------------------
-
-
-def test_a_card_that_is_not_known_has_no_limit_by_operations_and_says_so():
-    new = Machine("cuda", "NVIDIA Z1", {**H200.details, "compute_capability": "20.0", "memory_clock_hz": 0})
-    one = case(3e-6, read=256 * MIB, flops=10**15)
-    limit.refuse(one, new, EMPTY)
-    assert one.status == record.OK
-    assert one.notes == [
-        "no limit by bytes: the driver does not report the memory's clock and bus width",
-        "no limit by operations: compute capability 20.0 is not known here",
-    ]
-    one = case(3e-6, flops=10**15, dtype="int32")
-    limit.refuse(one, H200, EMPTY)
-    assert one.notes == ["no limit by operations: no peak rate is known for int32"]
+@pytest.mark.parametrize(
+    ("one", "machine", "notes"),
+    [
+        pytest.param(case(8e-6, read=4 * MIB, written=4 * MIB), H200, [], id="a gather of few bytes"),
+        pytest.param(case(2.656e-6 - 0.031e-6), H200, [], id="within a step of the empty kernel"),
+        pytest.param(case(1e-9, read=256 * MIB), Machine("cpu", "a CPU"), [], id="of a CPU"),
+        pytest.param(case(times={"cold": [[3e-6, 3e-6, 1e-6]] * 4}, read=1200000, written=1200000), H200,
+                     ["4 of 12 cold samples are below the 2.62 \u00b5s that physics allows; their median is not"],
+                     id="single samples"),
+        pytest.param(case(3e-6, read=256 * MIB, flops=10**15), UNKNOWN,
+                     ["no limit by bytes: the driver does not report the memory's clock and bus width",
+                      "no limit by operations: compute capability 20.0 is not known here"], id="of an unknown card"),
+        pytest.param(case(3e-6, flops=10**15, dtype="int32"), H200,
+                     ["no limit by operations: no peak rate is known for int32"], id="of whole numbers"),
+    ],
+)  # fmt: skip
+def test_other_times_stand(one, machine, notes):
+    times = dict(one.times)
+    assert (refused(one, machine).status, one.notes, one.times) == (record.OK, notes, times)
 
 
 def test_the_share_is_the_limit_over_the_median():

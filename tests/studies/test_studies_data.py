@@ -12,21 +12,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from findings import told
+from findings import run_of, told
+from studying import a_lab, measured, rows
 
 from cudalab.base.errors import CudalabError
-from cudalab.device.cpu import Cpu
 from cudalab.device.nvml import Nvml
-from cudalab.engine.job import Job
-from cudalab.engine.selection import Selection
 from cudalab.results import record
-from cudalab.results.record import Case, Machine, Results
+from cudalab.results.record import Case
 from cudalab.studies import clocks, cpu_vs_gpu, data_values, dataloader
-from cudalab.study import Study, Variant, Work, engine, found, truth
-from cudalab.study.lab import Lab
+from cudalab.study import Variant, Work, found, truth
 from cudalab.study.load import SAMPLES, Load
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 STUDIES = {
     "cpu-vs-gpu": ("tiny",),
@@ -36,39 +34,13 @@ STUDIES = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """Use one thread: with several, waiting takes longer than the work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def measured(study: Study, sizes) -> Results:
-    job = Job(Cpu(), Selection(), ("launch",), 0, 0.01, lambda step: None)
-    cases = [case for size in sizes for case in engine.cases(job, found.Workload(study, size, study.settings))]
-    return run_of(study.name, cases)
-
-
-def run_of(name: str, cases: list[Case]) -> Results:
-    return Results(record.FORMAT, record.VERSION, "", {"study": name}, Machine("cpu", "a CPU"), cases=cases)
-
-
 @pytest.fixture(scope="module")
 def runs():
     """Every study at its tiny sizes, when it is first asked for."""
     return cache(lambda name: measured(found.study(name), STUDIES[name]))
 
 
-def rows(run, size="tiny"):
-    return {case.label: case for case in run.cases if case.size == size}
-
-
-LOADERS = pytest.param("dataloader", marks=pytest.mark.sweep)  # processes, each of which loads torch
-
-
-@pytest.mark.parametrize("name", [LOADERS if name == "dataloader" else name for name in STUDIES])
+@pytest.mark.parametrize("name", STUDIES)
 def test_all_that_runs_here_is_right_and_timed(runs, name):
     study = found.study(name)
     for size in STUDIES[name]:
@@ -143,7 +115,7 @@ def test_the_finding_tells_the_cpus_and_the_gpus_numbers():
 
     cases = [case("full", "gpu-fp32", 0.2), case("full", "gpu-tf32", 0.02), case("full", cpu_vs_gpu.PAGEABLE, 0.8)]
     cases += [case("reduced", "gpu-fp32", 0.002), case("reduced", "cpu", 0.2, extrapolated_15360_s=25.0)]
-    assert told(run_of("cpu-vs-gpu", cases)) == (
+    assert told(run_of("cpu-vs-gpu", cases, "cpu")) == (
         "a product of two 3,072 x 3,072 matrices takes the CPU 200 ms and the GPU 2.00 ms, 100 FASTER as fast "
         "(extrapolated from its third call, not measured: 15,360 would take the CPU 25 s if time grew as n^3); a "
         "product of two "
@@ -230,10 +202,6 @@ def test_the_error_is_relative_to_the_largest_value_and_lets_subnormals_go():
 # ---- clocks ----------------------------------------------------------------------------------------------------------
 
 
-def lab_of(name, size="tiny"):
-    return Lab(Cpu(), found.Workload(found.study(name), size), 0, lambda phase: None)
-
-
 def test_a_sample_comes_after_a_rest_and_its_load():
     at = []
 
@@ -242,7 +210,7 @@ def test_a_sample_comes_after_a_rest_and_its_load():
         while perf_counter() < at[-1] + 1e-3:
             pass
 
-    load = Load(lab_of("clocks"), run)
+    load = Load(a_lab("clocks"), run)
     load.sample(0.0)  # which also finds out how many runs make a chunk
     at.clear()
     start = perf_counter()
@@ -266,7 +234,7 @@ def test_what_was_read_is_told_as_medians(monkeypatch):
         def power_now(self):
             return 300.0
 
-    load = Load(lab_of("clocks"), lambda: None)
+    load = Load(a_lab("clocks"), lambda: None)
     load._nvml = Reading()
     for _ in range(3):
         load._read()

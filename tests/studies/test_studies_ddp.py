@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from findings import run_of
+from studying import a_lab, measured, rows
 
 from cudalab.base import child
 from cudalab.base.errors import CudalabError, InputError, Unavailable
@@ -19,12 +21,13 @@ from cudalab.device.arrays import torch_missing
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
 from cudalab.engine.selection import Selection
-from cudalab.results.record import Machine, Results
 from cudalab.studies import ddp, load_balance
 from cudalab.study import Study, Variant, Work, engine, found, ranks, sharded
 from cudalab.study.lab import Lab
 from cudalab.study.rank import Array, Make
 from cudalab.study.run import study
+
+pytestmark = [pytest.mark.process, pytest.mark.wall]
 
 STUDIES = ("ddp", "load-balance")
 SOON = 10.0  # seconds in which a process must have ended
@@ -100,20 +103,9 @@ def runs(crew):
     """The rows of both studies at their tiny size, by study and label."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "together", lambda lab: crew)
-        return {name: {case.label: case for case in _cases(name)} for name in STUDIES}
+        return {name: rows(measured(name)) for name in STUDIES}
 
 
-def _cases(name):
-    job = Job(Cpu(), Selection(), ("launch",), 0, 0.01, lambda step: None)
-    return engine.cases(job, found.Workload(found.study(name), "tiny"))
-
-
-def _lab(name):
-    return Lab(Cpu(), found.Workload(found.study(name), "tiny"), 0, lambda phase: None)
-
-
-@pytest.mark.process
-@pytest.mark.wall
 def test_two_ranks_train_the_same_model_as_one_device(runs):
     rows = runs["ddp"]
     assert {label: (case.status, case.reason) for label, case in rows.items()} == dict.fromkeys(rows, ("ok", ""))
@@ -125,8 +117,6 @@ def test_two_ranks_train_the_same_model_as_one_device(runs):
     assert "computes something else: a batch of 16" in rows["ddp+weak"].notes
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_what_is_exchanged_is_counted(runs):
     rows = {label: case.quantities for label, case in runs["ddp"].items()}
     assert [rows[f"ddp{what}"]["buckets"] for what in ("", "+one_bucket", "+no_exchange")] == [2, 1, 0]
@@ -139,8 +129,6 @@ def test_what_is_exchanged_is_counted(runs):
     assert rows["ddp+weak"]["items"] == 16
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_sharing_out_by_tokens_makes_the_same_step_with_less_for_the_busiest(runs):
     rows = runs["load-balance"]
     assert {label: (case.status, case.reason) for label, case in rows.items()} == dict.fromkeys(rows, ("ok", ""))
@@ -150,13 +138,10 @@ def test_sharing_out_by_tokens_makes_the_same_step_with_less_for_the_busiest(run
     assert len({case.quantities["items"] for case in rows.values()}) == 1
 
 
-@pytest.mark.process
-@pytest.mark.wall
 @pytest.mark.parametrize("name", STUDIES)
 def test_findings(runs, name):
-    options = {"study": name, "baseline": found.study(name).baseline, "kinds": "wall"}
     cases = list(runs[name].values())
-    run = Results("cudalab-results", 2, "2026-01-02T03:04:05+00:00", options, Machine("cpu", "Test"), cases=cases)
+    run = run_of(name, cases, "cpu")
     said = found.study(name).finding(run)
     assert " times" in said and "?" not in said
     assert "DataParallel" not in said  # which did not run
@@ -164,16 +149,12 @@ def test_findings(runs, name):
     assert found.study(name).finding(run)
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_ranks_that_do_not_exchange_gradients_are_found_out(crew, runs):
     part = crew.make(ddp.part, {"parameters": ddp.study.sizes["tiny"], "exchange": False})
     with pytest.raises(CudalabError, match="rank 1 has different gradients than rank 0"):
         ranks.agreed(part.ask("result"))
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_the_transformer_of_the_large_size_is_trained_alike(crew):
     import torch
 
@@ -187,15 +168,11 @@ def test_the_transformer_of_the_large_size_is_trained_alike(crew):
     assert here["losses"][0] > 1.001 * here["losses"][-1]  # that it learns is more than the tolerance
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_the_rank_with_less_to_do_waits(crew):
     shares = ranks.named(crew.make(lazy, {}).ask("counted"))
     assert shares["rank0_wait_share"] > 0.5 > shares["rank1_wait_share"]
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_the_gpus_work_is_recorded_without_the_exchange(monkeypatch):
     pytest.importorskip("torch")
     from cudalab.tools.profile import events
@@ -215,8 +192,6 @@ def test_the_gpus_work_is_recorded_without_the_exchange(monkeypatch):
     assert part.exchange
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_both_ways_to_share_out_give_every_sequence_to_one_rank():
     lengths = load_balance.drawn(1, 3, 10, 50)
     for each in lengths:
@@ -228,13 +203,11 @@ def test_both_ways_to_share_out_give_every_sequence_to_one_rank():
     assert all(max(e) - min(e) <= 1 for e in even)
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_variants_of_a_workload_share_their_ranks(monkeypatch):
     pytest.importorskip("torch")
     ended = []
     monkeypatch.setattr(ranks.Ranks, "end", lambda self: ended.append(self))
-    lab = _lab("ddp")
+    lab = a_lab("ddp")
     two = ranks.together(lab)
     assert ranks.together(lab) is two
     assert (two.devices, two.pids) == ([], [])
@@ -242,8 +215,6 @@ def test_variants_of_a_workload_share_their_ranks(monkeypatch):
     assert ended == [two]
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_the_error_of_a_rank_is_in_its_row_and_the_workload_ends_them(monkeypatch):
     pytest.importorskip("torch")
     ended, end = [], ranks.Ranks.end
@@ -263,11 +234,9 @@ def test_the_error_of_a_rank_is_in_its_row_and_the_workload_ends_them(monkeypatc
     assert len(ended) == 2  # by the error, and at the end
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_on_one_gpu_there_is_a_reason(monkeypatch):
     torch = pytest.importorskip("torch")
-    lab = _lab("ddp")
+    lab = a_lab("ddp")
     monkeypatch.setattr(Lab, "cuda", True)
     monkeypatch.setattr(Lab, "torch", lambda self: torch)
     monkeypatch.setattr(lab.device, "index", 1, raising=False)
@@ -278,8 +247,6 @@ def test_on_one_gpu_there_is_a_reason(monkeypatch):
     assert ranks.gpus(lab) == [1, 0]
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_arrays_arrive_from_a_rank_as_they_were():
     torch = pytest.importorskip("torch")
     for value in (np.float32([[1.5, np.nan], [-0.0, np.inf]]), np.arange(3), np.zeros((0, 2))):
@@ -291,8 +258,6 @@ def test_arrays_arrive_from_a_rank_as_they_were():
         Array.of("x")
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
     monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
     assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "0"
@@ -300,8 +265,6 @@ def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
     assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "1"
 
 
-@pytest.mark.process
-@pytest.mark.wall
 @pytest.mark.parametrize(
     ("order", "said"),
     [
@@ -324,8 +287,6 @@ def test_a_rank_that_fails_ends_all_with_its_words(order, said):
         old.runs(1)
 
 
-@pytest.mark.process
-@pytest.mark.wall
 def test_processes_that_do_not_start_are_an_error(monkeypatch):
     script = "import sys; sys.exit('no such module')"
     monkeypatch.setattr(child, "command", lambda *given: [sys.executable, "-c", script])
@@ -335,8 +296,6 @@ def test_processes_that_do_not_start_are_an_error(monkeypatch):
     assert two.pids == []
 
 
-@pytest.mark.process
-@pytest.mark.wall
 @pytest.mark.parametrize("group", [True, False])
 def test_no_process_outlives_the_worker(group):
     """No rank survives a crash of the worker, a kill of the worker alone, or a kill of its process group."""
@@ -363,8 +322,6 @@ def _alive(pid):
         return False
 
 
-@pytest.mark.process
-@pytest.mark.wall
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", STUDIES)
 def test_on_gpus(name):

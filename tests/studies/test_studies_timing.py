@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from math import inf
@@ -11,21 +10,16 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+import studying
 from click.testing import CliRunner
+from studying import measured, module
 
 from cudalab.base import child as children
 from cudalab.base.errors import CudalabError, InputError, Unavailable
 from cudalab.cli import main
-from cudalab.device.cpu import Cpu
-from cudalab.engine.job import Job
-from cudalab.engine.selection import Selection
 from cudalab.report import profiling as report
 from cudalab.results import record as results
-from cudalab.results.record import Machine, Results
-from cudalab.study import engine
 from cudalab.study import run as runner
-from cudalab.study.found import Workload, chosen
-from cudalab.study.lab import Lab
 from cudalab.tools.profile import child, events, found, kernel, ncu
 from cudalab.tools.profile.events import COPY, KERNEL, LABEL, LAUNCH, OPERATOR, OTHER, Event, Recording
 from cudalab.tools.profile.found import Counters, Profile, Row, brief
@@ -36,30 +30,6 @@ pytestmark = pytest.mark.usefixtures("quick_studies")
 
 NAMES = ("timing", "training-graph", "profile", "jit-gelu")
 SIZE = (3, 8, 8)
-
-
-def module(name):
-    return importlib.import_module(f"cudalab.studies.{name.replace('-', '_')}")
-
-
-def workload(name, **settings):
-    study = module(name).study
-    return Workload(study, "tiny", chosen(study, settings))
-
-
-def a_lab(name):
-    return Lab(Cpu(), workload(name), seed=0, tick=lambda phase: None)
-
-
-def as_results(name, cases, device="cpu"):
-    study = module(name).study
-    options = {"study": name, "kinds": ",".join(study.kinds), "baseline": study.baseline}
-    return Results(results.FORMAT, results.VERSION, "", options, Machine(device, "a machine"), cases=cases)
-
-
-def measured(name, skip=(), **settings):
-    job = Job(Cpu(), Selection(skip=skip), ("launch",), 0, 1e-3, lambda step: None)
-    return as_results(name, engine.cases(job, workload(name, **settings)))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +46,7 @@ def runs(tmp_path_factory):
 
 
 def rows(runs, name):
-    return {case.label: case for case in runs[0][name].cases}
+    return studying.rows(runs[0][name])
 
 
 # --- the studies
@@ -331,17 +301,13 @@ def test_profile_as_text_and_as_json(profiled):
         (["gelu", "--timeout", "0"], "timeout is 0.0 s; give a positive number of seconds"),
         (["gelu", "-o", "/no/such/folder/trace.json"], "no folder /no/such/folder"),
         (["gelu", "--device", "gpu"], "no device 'gpu'"),
+        (["gelu", "--runs", "0"], "0 is not in the range x>=1"),
     ],
 )
 def test_profile_says_what_is_wrong(arguments, said):
     done = CliRunner().invoke(main, ["profile", *arguments])
     assert done.exit_code == 2
     assert said in done.output
-
-
-def test_runs_that_are_none():
-    with pytest.raises(InputError, match="runs is 0; give at least 1"):
-        kernel.profile("gelu", runs=0)
 
 
 def answers(*parts):
@@ -368,15 +334,16 @@ def test_what_ends_the_process_costs_one_variant(monkeypatch):
     assert asked == [(), ("a", "b")]
 
 
-def test_a_process_that_never_begins_is_an_error(monkeypatch):
-    monkeypatch.setattr(kernel, "_watched", lambda *_: (answers(), "it ended"))
-    with pytest.raises(CudalabError, match="no variant was profiled: it ended"):
-        kernel._record(Profile("k", "small", (1,), "float32"), SimpleNamespace(work=None), 1.0)
-
-
-def test_an_error_of_the_child_is_raised_as_what_it_was(monkeypatch):
-    monkeypatch.setattr(kernel, "_watched", lambda *_: ([child.Answer(error="no GPU", kind="Unavailable")], ""))
-    with pytest.raises(Unavailable, match="no GPU"):
+@pytest.mark.parametrize(
+    ("got", "error", "said"),
+    [
+        ([child.Answer(device="cpu", name="a CPU")], CudalabError, "no variant was profiled: it ended"),
+        ([child.Answer(error="no GPU", kind="Unavailable")], Unavailable, "no GPU"),
+    ],
+)
+def test_a_process_that_never_begins_is_an_error_and_one_of_the_child_stays_what_it_was(monkeypatch, got, error, said):
+    monkeypatch.setattr(kernel, "_watched", lambda *_: (got, "it ended"))
+    with pytest.raises(error, match=said):
         kernel._record(Profile("k", "small", (1,), "float32"), SimpleNamespace(work=None), 1.0)
 
 
@@ -387,14 +354,16 @@ def test_an_error_of_the_child_is_raised_as_what_it_was(monkeypatch):
          "the process ended with exit code 3; its last output: words"),
         ("import os; os.kill(os.getpid(), 11)", inf, "the process was killed by SIGSEGV"),
         ("import time; time.sleep(60)", 0.3, "it did not end within 0.3 s"),
-        ("""import os, sys; os.write(int(sys.argv[4]), b'seal\\nseal{"begun": "x"}\\n')""", 60.0, ""),
+        ("""import os, sys; os.write(int(sys.argv[4]), b'seal\\nseal{"begun": "x", "done": true}\\n')""", 60.0, ""),
+        ("""import os, sys; os.write(int(sys.argv[4]), b'seal\\nseal{"begun": "x"}\\n')""", 60.0,
+         "the process ended with exit code 0"),
     ],
 )  # fmt: skip
 def test_how_a_process_ends(monkeypatch, program, timeout, end):
     monkeypatch.setattr(children, "command", lambda *given: [sys.executable, "-c", program, *given])
     got, how = kernel._watched((), {}, timeout, {})
     assert how == end
-    assert [answer.begun for answer in got] == (["x"] if not end else [])
+    assert [answer.begun for answer in got] == (["x"] if "begun" in program else [])
 
 
 # --- ncu

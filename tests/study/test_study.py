@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from findings import told
 
 import cudalab
-from cudalab.base.errors import CudalabError, InputError, NotFound, SpecError, Unavailable
+from cudalab.base.errors import InputError, NotFound, SpecError, Unavailable
 from cudalab.base.stats import Ratio
 from cudalab.base.text import visible
 from cudalab.cli import main
@@ -79,20 +79,8 @@ study = Study(
 """
 DEADLY = """
 
-def does(what):
-    def make(lab):
-        def run():
-            if what == "crash":
-                os._exit(3)
-            if what == "hang":
-                time.sleep(100)
-            if what == "raise":
-                raise RuntimeError("it did not work")
-        if what == "missing":
-            raise Unavailable("needs a thing; pip install it")
-        return Work(run, lambda: 2.0 if what == "wrong" else 1.0)
-
-    return make
+def does(run):
+    return lambda lab: Work(run, lambda: 1.0)
 
 
 study = Study(
@@ -100,7 +88,10 @@ study = Study(
     summary="what can go wrong",
     sizes={"only": {}},
     defaults={"cpu": ("only",)},
-    variants=tuple(Variant(n, does(n)) for n in ("fine", "also-fine", "crash", "hang", "raise", "missing", "wrong")),
+    variants=(
+        Variant("fine", does(int)), Variant("crash", does(lambda: os._exit(3))),
+        Variant("hang", does(lambda: time.sleep(100))), Variant("also-fine", does(int)),
+    ),
     baseline="fine",
     finding=lambda run: "it goes on",
 )
@@ -184,20 +175,6 @@ def test_what_differs_from_the_baseline_is_wrong_and_has_no_time(value, says_):
     assert re.search(says_, row.reason)
 
 
-def test_the_tolerance_is_relative_to_the_largest_value():
-    near = works(np.array([1000.0, 0.05]))
-    base = Variant("base", works(np.array([1000.0, 0.0])))
-    assert measured(study(base, Variant("near", near), tolerance=1e-4), ())["near"].status == "ok"
-    assert measured(study(base, Variant("near", near), tolerance=1e-5), ())["near"].status == record.WRONG
-
-
-def test_what_is_not_finite_in_the_baseline_does_not_allow_everything():
-    base = Variant("base", works(np.array([1.0, np.inf, np.nan])))
-    rows = measured(study(base, Variant("same", works(np.array([1.0, np.inf, np.nan]))),
-                          Variant("off", works(np.array([2.0, np.inf, np.nan])))), ())  # fmt: skip
-    assert {label: c.status for label, c in rows.items()} == {"base": "ok", "same": "ok", "off": record.WRONG}
-
-
 ODD_WORK = [
     (lambda lab: None, "its make returned None; give a Work"),
     (lambda lab: Work(None), "its Work: run is None; give a function"),
@@ -268,17 +245,14 @@ def test_where_the_baseline_fails_the_others_are_timed_and_say_so():
     assert "not compared: the baseline, base," in rows["other"].notes[0]
 
 
-def test_clocks_of_its_own_are_kinds_of_time():
+def test_clocks_quantities_items_and_notes_of_a_work_are_kept():
     clocks = {"epoch": lambda: [0.25, 0.25], "load": lambda: [0.125]}
-    row = measured(study(Variant("base", works(clocks=clocks))))["base"]
+    make = works(clocks=clocks, quantities=lambda: {"launches": 5}, items=7.0, notes=["a note"])
+    row = measured(study(Variant("base", make)))["base"]
     assert row.times.keys() == {"epoch", "load"}
     assert row.median("epoch") == 0.25
-
-
-def test_quantities_items_and_notes_are_kept():
-    row = measured(study(Variant("base", works(quantities=lambda: {"launches": 5}, items=7.0, notes=["a note"]))))
-    assert row["base"].quantities == {"launches": 5.0, "items": 7.0}
-    assert row["base"].notes == ["a note"]
+    assert row.quantities == {"launches": 5.0, "items": 7.0}
+    assert row.notes == ["a note"]
 
 
 def test_what_is_shared_is_made_once_and_all_is_closed():
@@ -379,6 +353,8 @@ ARTICLE = Published("a", "b", {("tiny", "x"): 1.0}, "c")
         ({"tolerance": float("nan")}, "tolerance is nan; give a number"),
         ({"tolerance": -1.0}, "tolerance is -1.0; give a number"),
         ({"memory": 1}, "memory is 1; give True or False"),
+        ({"kernels": ("gelo",)}, "no kernel named 'gelo'; did you mean 'gelu'"),
+        ({"kernels": "gelu"}, "kernels is 'gelu'; give a tuple of kernels' names"),
         ({"rounds": 0}, "rounds is 0; give a number of rounds, at least 1"),
         ({"about": ["lines"]}, r"about is \['lines'\]; give text"),
         ({"published": ARTICLE}, "published is .*; give a tuple of Published"),
@@ -394,9 +370,7 @@ def test_a_study_that_cannot_be_used_says_which_field_and_what_to_give(more, mes
         fields.checked(replace(good, **more))
 
 
-def test_the_labs_own_studies_and_a_users_are_checked(file):
-    for one in found.studies().values():
-        fields.checked(one)
+def test_a_users_study_is_checked(file):
     Path(file).write_text(Path(file).read_text().replace("summary=", "rounds='3', summary="))
     with pytest.raises(SpecError, match=r"row_sums.py: rounds is '3'; give a number of rounds"):
         found.study(file)
@@ -426,20 +400,13 @@ def test_a_study_says_why_it_does_not_run_here():
 
 @pytest.mark.parametrize("name", found.studies())
 def test_every_study_is_whole(name):
-    one = found.study(name)
+    one = found.study(name)  # which checks its fields
     assert one.name == name
-    assert one.summary
-    assert one.defaults or one.why
-    assert one.baseline in {v.label for v in one.variants}
-    assert all(size in one.sizes for names in one.defaults.values() for size in names)
+    assert set(one.defaults) == {"cuda", "cpu"} or one.why
     assert any(size.startswith("tiny") for size in one.sizes)
     assert all(v.why for v in one.variants if len(v.devices) == 1)
-    labels = {v.label for v in one.variants}
-    for article in one.published:
-        assert all(size in one.sizes and label in labels for size, label in article.seconds)
-        assert article.differs
+    assert all(article.differs for article in one.published)
     assert study_text.described(one, 80, False)
-    assert set(one.defaults) == {"cuda", "cpu"} or one.why
 
 
 @pytest.mark.parametrize(
@@ -453,6 +420,7 @@ def test_every_study_is_whole(name):
         (["graphs", "--only", "defualt"], "no variant of graphs named 'defualt'; did you mean 'default'"),
         (["graphs", "--skip", "*"], "no variant is left to run"),
         (["graphs", "--budget", "0"], "positive number"),
+        (["graphs", "--timeout", "0"], "positive number"),
         (["graphs", "-o", "/nowhere/x.json"], "/nowhere"),
         (["graphs", "-o", "x.csv"], "a CSV does not hold"),
         (["graphs", "list"], "one study at a time"),
@@ -544,15 +512,9 @@ def test_death_costs_a_row(tmp_path):
                   "-o", str(out))  # fmt: skip
     rows = {case.label: case for case in cudalab.load(out).cases}
     assert run.exit_code == 2
-    assert {label: c.status for label, c in rows.items()} == {
-        "fine": "ok", "also-fine": "ok", "crash": "error", "hang": "error", "raise": "error", "missing": "skipped",
-        "wrong": "WRONG",
-    }  # fmt: skip
+    assert {label: bool(c.times) for label, c in rows.items() if c.status == "ok"} == {"fine": True, "also-fine": True}
     assert "exit" in rows["crash"].reason
     assert "did not end within 1.5 s" in rows["hang"].reason
-    assert rows["fine"].times
-    assert rows["also-fine"].times
-    assert not any(rows[label].times for label in ("crash", "hang", "raise", "missing", "wrong"))
     assert "Finding: it goes on" in run.output
 
 
@@ -677,19 +639,27 @@ def test_what_is_spent_once_is_shown_when_asked_for(sums):
 
 
 def test_units_follow_what_is_shown():
-    cells = {c.name: c.cells for c in report.table(run_of(rows({"default": 2.0, "graph": 0.02}, {})), rows(
-        {"default": 2.0, "graph": 0.02}, {}))}  # fmt: skip
-    assert [float(t) for t in cells["wall ms"][0:0]] == []
+    slow = rows({"default": 2.0, "graph": 0.02}, {})
+    cells = {c.name: c.cells for c in report.table(run_of(slow), slow)}
     assert cells["wall ms"][0].startswith("2,0")
     assert report.quantity(1.5e9, 1e6) == "1,500"
     assert report.quantity(1234.5) == "1,230"
     assert report.quantity(12.0) == "12"
     assert report.quantity(None) == "-"
-    assert report.quantity_name("images_per_s", [5e9]) == ("images/s", 1.0)
-    assert report.quantity_name("peak_bytes", [0.0, 3e6, None]) == ("peak MB", 1e6)
-    assert report.quantity_name("peak_bytes", [0.0]) == ("peak B", 1.0)
-    assert report.quantity_name("compile_s", [0.25]) == ("compile ms", 1e-3)
-    assert report.quantity_name("graph_breaks", [2.0]) == ("graph breaks", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "shown"),
+    [
+        ("images_per_s", [5e9], ("images/s", 1.0)),
+        ("peak_bytes", [0.0, 3e6, None], ("peak MB", 1e6)),
+        ("peak_bytes", [0.0], ("peak B", 1.0)),
+        ("compile_s", [0.25], ("compile ms", 1e-3)),
+        ("graph_breaks", [2.0], ("graph breaks", 1.0)),
+    ],
+)
+def test_the_unit_of_a_quantity(name, values, shown):
+    assert report.quantity_name(name, values) == shown
 
 
 def test_published_numbers_stand_beside_ours():
@@ -735,22 +705,6 @@ def test_odd_options_do_not_stop_what_is_shown(options):
     run = run_of(rows({"default": 1e-3}, {}), **options)
     for form in ("table", "markdown", "csv"):
         assert render(run, form, 80)
-
-
-def test_completion_offers_names():
-    from cudalab.cli import complete
-    from cudalab.cli.commands.study import command as study_command
-
-    name, about = study_command.params[:2]
-    assert {"list", "graphs"} <= {item.value for item in complete.studies(None, name, "")}
-    assert [item.value for item in complete.studies(None, about, "gra")] == ["graphs"]
-    assert complete.studies(None, name, "./x")[0].type == "file"
-
-
-def test_errors_of_python_are_the_labs_own():
-    for options in ({"sizes": "none"}, {"only": "none"}, {"settings": {"none": 1}}, {"budget": 0}, {"timeout": 0}):
-        with pytest.raises(CudalabError):
-            cudalab.run_study("graphs", **options)
 
 
 def test_a_ratio_is_said_with_its_interval_and_its_verdict():
@@ -842,17 +796,22 @@ def test_a_finding_all_of_whose_verdicts_are_unclear_is_called_none(monkeypatch,
 
 
 @pytest.mark.parametrize(
-    ("got", "want", "ok"),
+    ("got", "want", "tolerance", "ok"),
     [
-        (1.0, 1.0, True), (1.0, 1.01, False), (np.float32(1), np.float32(1) + np.float32(1e-7), True),
-        (2**24 + 1, 2**24, False), (2**60 + 1, 2**60, False), ([3, 4], [3, 4], True), (np.bool_(1), np.bool_(0), False),
-        (np.nan, np.nan, False), (np.inf, np.inf, False), ([1.0, np.inf], [1.0, np.inf], True),
-        ([1.0, np.nan], [1.0, 2.0], False), ([], [], True), (3, 3.0, True),
+        (1.0, 1.0, 0, True), (1.0, 1.01, 0, False), (np.float32(1), np.float32(1) + np.float32(1e-7), 0, True),
+        (2**24 + 1, 2**24, 0, False), (2**60 + 1, 2**60, 0, False), ([3, 4], [3, 4], 0, True),
+        (np.bool_(1), np.bool_(0), 0, False), (np.nan, np.nan, 0, False), (np.inf, np.inf, 0, False),
+        ([1.0, np.inf], [1.0, np.inf], 0, True), ([1.0, np.nan], [1.0, 2.0], 0, False), ([], [], 0, True),
+        (3, 3.0, 0, True), ([1.0, np.inf, np.nan], [1.0, np.inf, np.nan], 1e-3, True),
+        ([2.0, np.inf, np.nan], [1.0, np.inf, np.nan], 1e-3, False),
+        ([1000.0, 0.05], [1000.0, 0.0], 1e-4, True), ([1000.0, 0.05], [1000.0, 0.0], 1e-5, False),
     ],
 )  # fmt: skip
-def test_agreement_of_results(got, want, ok):
-    """Whole numbers are the same or are not; and where all is NaN, as after a training that diverged, nothing is."""
-    assert engine.agreement(engine.arrays(np.array(got)), engine.arrays(np.array(want)), 0).ok is ok
+def test_agreement_of_results(got, want, tolerance, ok):
+    """The tolerance is relative to the largest value. Whole numbers are the same or are not; and where all is NaN, as
+    after a training that diverged, nothing is."""
+    arrays = engine.arrays(np.array(got)), engine.arrays(np.array(want))
+    assert engine.agreement(*arrays, tolerance).ok is ok
 
 
 # Several processes

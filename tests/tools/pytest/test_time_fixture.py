@@ -99,17 +99,16 @@ def failure(result):
 
 def test_the_numbers_are_those_of_the_run(ran, h200):
     case = next(c for c in H200.cases if c.group == ("gelu", "large", "float16") and c.label == "pycuda:gelu_vec")
-    alone = replace(
-        H200, cases=H200.groups()[case.group]
-    )  # what is run: other rows of a variant may widen its intervals
+    alone = replace(H200, cases=H200.groups()[case.group])  # as it is run: other rows may widen intervals
     eager = alone.baseline(case)
     low, high = (1e6 * end for end in alone.timing(case, "cold").interval)
     ratio = alone.speedup(case, "cold")
     tests = f"""
         from pytest import approx
+        from cudalab.kernels.gelu import gelu
 
         def test_gelu(cudalab_time):
-            result = cudalab_time("gelu", size="large", dtype="float16")
+            result = cudalab_time(gelu, size="large", dtype="float16")  # by its file
             assert result.label == "pycuda:gelu_vec", "the entry that gelu(x) runs"
             assert (result.low, result.median, result.high) == approx(({low}, {1e6 * case.median("cold")}, {high}))
             ratio = result.ratio("torch_eager")
@@ -128,15 +127,8 @@ def test_the_numbers_are_those_of_the_run(ran, h200):
 
 def test_on_a_busy_machine_the_table_says_so_and_marks_times_of_the_host(ran, h200):
     h200.run = replace(H200, wall={"total": 10.0, load.OTHERS: 80.0, load.CORES: 20.0})
-    tests = """
-        def test_gelu(cudalab_time):
-            cudalab_time("gelu", size="large", dtype="float16", mode="api")
-    """
-    text = ran(tests).stdout.str()
-    assert (
-        "busy: load 8 of other programs on 2 cores: call and api times are imprecise and give no ratio of two "
-        "rows" in text
-    )
+    text = ran(TEST.replace('"float16"', '"float16", mode="api"')).stdout.str()
+    assert "busy: load 8 of other programs on 2 cores: call and api times are imprecise and give no ratio of" in text
     (row,) = (line.split() for line in text.splitlines() if line.startswith("  numpy") or "torch_eager " in line)
     assert row[1].endswith("?") and "? after a time: imprecise" in text and "A busy machine is a reason" in text
 
@@ -217,17 +209,6 @@ def test_what_cannot_be_timed_is_refused(pytester, ran, h200, arguments, text):
     assert text.format(path=pytester.path) in failure(result) and not h200.calls
 
 
-def test_a_kernel_object_is_timed_by_its_file(ran, h200):
-    tests = """
-        from cudalab.kernels.gelu import gelu
-
-        def test_it(cudalab_time):
-            assert cudalab_time(gelu, size="large", dtype="float16").label == "pycuda:gelu_vec"
-    """
-    ran(tests, passed=1)
-    assert find.kernel("gelu").sizes.keys() >= {"large"}
-
-
 # ---- the baseline ----------------------------------------------------------------------------------------------------
 
 
@@ -260,12 +241,7 @@ def test_another_machine_is_not_comparable_and_nothing_is_measured(pytester, ran
 
 
 def test_an_unknown_row_is_told_at_the_line_of_the_test(ran, h200):
-    tests = """
-        def test_one(cudalab_time):
-            assert cudalab_time("gelu", size="large", dtype="float16").ratio("torch_compil").low > 1
-    """
-    result = ran(tests)
-    text = result.stdout.str()
+    text = ran(TEST + "    result.ratio('torch_compil')").stdout.str()
     assert "no row named 'torch_compil'" in text and "cudalab_time(" in text
     assert "timed.py" not in text and "def unknown" not in text
 
@@ -395,20 +371,11 @@ def test_saved_runs_are_numbered_and_never_replaced(pytester, ran, h200):
 
 
 def test_the_same_rows_with_other_options_need_a_name(ran, h200):
-    tests = """
-        def test_one(cudalab_time):
-            cudalab_time("gelu", size="large", dtype="float16")
-
-        def test_two(cudalab_time):
-            cudalab_time("gelu", size="large", dtype="float16", only="pycuda,triton")
-    """
-    result = ran(tests, passed=1, failed=1)
-    told = (
-        "::test_one asks for the same case, gelu large float16, with other options: no only= in "
-        "test_the_same_rows_with_other_options_need_a_name.py::test_one; only='pycuda,triton' in this test. Use the "
-        "same only= in both, or give one of them a name of its own: cudalab_time(..., name='gelu-2')"
-    )
-    assert told in failure(result)
+    other = TEST.replace("test_gelu", "test_two").replace('"float16"', '"float16", only="pycuda,triton"')
+    told = failure(ran(TEST + other, passed=1, failed=1))
+    assert "::test_gelu asks for the same case, gelu large float16, with other options: no only= in test_the_s" in told
+    assert "only='pycuda,triton' in this test. Use the same only= in both, or give one of them a name" in told
+    assert told.endswith("cudalab_time(..., name='gelu-2')")
 
 
 def test_a_test_that_runs_again_is_measured_again(pytester, ran, h200):
@@ -448,11 +415,7 @@ def test_a_test_that_runs_again_is_measured_again(pytester, ran, h200):
 
 def test_without_a_gpu_it_is_skipped_with_the_reason(ran, monkeypatch):
     result = ran(TEST, "-rs", "--cudalab-save", "r.json", skipped=1)
-    result.stdout.fnmatch_lines(
-        [
-            f"SKIPPED * needs a GPU, and {NO_GPU}; --cudalab-device cpu takes wall times*",
-        ]
-    )
+    result.stdout.fnmatch_lines([f"SKIPPED * needs a GPU, and {NO_GPU}; --cudalab-device cpu takes wall times*"])
     result.stdout.fnmatch_lines(["cudalab: nothing was timed, so r.json was not written"])
     monkeypatch.setenv("CUDALAB_REQUIRE", "cuda")
     result = ran(TEST, failed=1)

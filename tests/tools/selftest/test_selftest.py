@@ -123,13 +123,6 @@ def test_the_load_during_the_checks_is_kept(monkeypatch):
     assert selftest.examine(Cpu(), 0.1, print).load == (3.0, 2.0)
 
 
-@pytest.mark.sweep
-def test_the_command_on_the_cpu():
-    run = CliRunner().invoke(main, ["selftest", "--device", "cpu", "--seconds", "0.1"])
-    assert run.exit_code in (0, 1), run.output
-    assert re.search(r"(?m)^(fit|NOT FIT) to measure on .+", run.output)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"), [(["--seconds", "0"], "positive"), (["--device", "tpu"], "no device")]
 )

@@ -243,19 +243,11 @@ def test_a_choice_for_other_code_is_stale(scale, tmp_path):
     assert "has changed" in stored.chosen(loaded, "scale", FLOAT32, HERE)[1][0]
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"parameters": {"THREAD": 256}}, "no tunable named 'THREAD'; did you mean 'THREADS'"),
-        ({"parameters": {"THREADS": 100}}, "THREADS is 100; the spec declares 32, 256"),
-    ],
-)
-def test_parameters_that_are_not_declared_are_ignored(scale, fields, message):
-    stored.save(stored.place(scale), [choice(scale, **fields)])
+def test_parameters_that_are_not_declared_are_ignored(scale):
+    stored.save(stored.place(scale), [choice(scale, parameters={"THREADS": 100})])
     tuned, (note,) = stored.chosen(scale, "scale", FLOAT32, HERE)
     assert tuned is scale
-    assert note.startswith("tuned parameters are ignored: ")
-    assert message in note
+    assert note.startswith("tuned parameters are ignored: ") and "THREADS is 100; the spec declares 32, 256" in note
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""The lab's studies in this process, on the CPU, at tiny sizes."""
+
+from __future__ import annotations
+
+import importlib
+
+from cudalab.device.cpu import Cpu
+from cudalab.engine.job import Job
+from cudalab.engine.selection import Selection
+from cudalab.results import record
+from cudalab.results.record import Case, Machine, Results
+from cudalab.study import Study, engine, found
+from cudalab.study.lab import Lab
+
+
+def module(name: str):
+    return importlib.import_module(f"cudalab.studies.{name.replace('-', '_')}")
+
+
+def workload(study: str | Study, size: str = "tiny", **settings) -> found.Workload:
+    study = found.study(study) if isinstance(study, str) else study
+    return found.Workload(study, size, {**study.settings, **settings})
+
+
+def a_lab(name: str, size: str = "tiny", **settings) -> Lab:
+    return Lab(Cpu(), workload(name, size, **settings), seed=0, tick=lambda phase: None)
+
+
+def measured(study: str | Study, sizes=("tiny",), progress=lambda step: None, **settings) -> Results:
+    """A run of a study whose samples are short."""
+    job = Job(Cpu(), Selection(), ("launch",), 0, 1e-3, progress)
+    works = [workload(study, size, **settings) for size in sizes]
+    cases = [case for work in works for case in engine.cases(job, work)]
+    named = works[0].study
+    options = {"study": named.name, "kinds": ",".join(named.kinds), "baseline": named.baseline}
+    return Results(record.FORMAT, record.VERSION, "", options, Machine("cpu", "a CPU"), cases=cases)
+
+
+def rows(run: Results, size: str = "tiny") -> dict[str, Case]:
+    return {case.label: case for case in run.cases if case.size == size}
