@@ -1,4 +1,4 @@
-"""Specs of a kernel `k`, for tests of what a check makes of a spec."""
+"""Specs for tests of what a check makes of a spec."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ __global__ void k(const {of}* x, scalar_t* y, long long n) {{
 """
 
 
-def spec(folder: Path, reference: Callable[..., Any] | None = lambda x: x, cu: str = "", **fields: Any) -> Kernel:
-    """A spec of float32 and 8 x 40 elements, with these fields in place of its own; `cu`: the text of k.cu."""
+def spec(
+    folder: Path, reference: Callable[..., Any] | None = lambda x: x, cu: str = "", name: str = "k", **fields: Any
+) -> Kernel:
+    """A spec of float32 and 8 x 40 elements, with these fields in place of its own; `cu`: the text of its `.cu`."""
     if cu:
-        (folder / "k.cu").write_text(cu)
+        (folder / f"{name}.cu").write_text(cu)
     given = {
-        "file": str(folder / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (8, 40)},
-        "edges": ((3, 31),), "reference": reference, "entries": {"k": lambda **arrays: None},
+        "file": str(folder / f"{name}.py"), "summary": name, "dtypes": ("float32",), "sizes": {"small": (8, 40)},
+        "edges": ((3, 31),), "reference": reference, "entries": {name: lambda **arrays: None},
         "budgets": Budget(4, 1e-6),
     }  # fmt: skip
     return Kernel(**given | fields)
