@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cheating import ABSENT, CHEATS, CHECK, CPU, FASTER, GPU, KINDS, LOADED, NOT_TRIED, SPECS, checked, timed
+from cheating import ABSENT, CHEATS, CHECK, CPU, FASTER, GPU, KINDS, LOADED, NOT_TRIED, SPECS, checked, runs, timed
 
 BY_NAME = {cheat.name: cheat for cheat in CHEATS}
 TOGETHER = [cheat for cheat in CHEATS if cheat.name.startswith("form_")]
@@ -76,11 +76,8 @@ def test_a_replaced_function_is_noticed(cheat):
 
 @pytest.fixture(scope="module")
 def by_the_gpu():
-    kernels = [c for c in CHEATS if GPU in c.where and not c.form and c.name != "outlives_launch"]
-    forms = [c for c in TOGETHER if GPU in c.where]
-    alone = [c for c in CHEATS if GPU in c.where and c not in kernels and c not in forms]
     found = {}
-    for together in (kernels, forms, *([cheat] for cheat in alone)):
+    for together in runs([cheat for cheat in CHEATS if GPU in cheat.where]):
         found |= timed(together, "cuda", "timed")
     return found
 

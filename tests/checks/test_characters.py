@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from specs import spec
 
-from cudalab import Budget, Kernel, Out, Scalar, SpecError
+from cudalab import Budget, Out, Scalar, SpecError
 from cudalab.checks import allowance, characters
 from cudalab.checks.expected import Expected
 from cudalab.checks.parity import compare
@@ -20,12 +21,7 @@ F32 = dtype("float32")
 
 
 def kernel(tmp_path, reference=lambda x: x.sum(axis=1, keepdims=True) + 0 * x, **more):
-    fields = {
-        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (8, 40)},
-        "edges": ((3, 31),), "reference": reference, "entries": {"k": lambda **arrays: None},
-        "budgets": {"float32": Budget(4, 1e-6)},
-    }  # fmt: skip
-    return Kernel(**fields | more)
+    return spec(tmp_path, reference, **more)
 
 
 def made(kernel, which, kind=F32):

@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from specs import pointwise, spec
 
-from cudalab import Budget, Kernel, Launch, Out, Scalar
+from cudalab import Budget, Out, Scalar
 from cudalab.base.errors import Unavailable
 from cudalab.checks import gradient
 from cudalab.engine.groups import Group
@@ -19,15 +20,10 @@ F32 = dtype("float32")
 ROWS = {"x": "rows cols", "w": "cols", "y": "rows cols"}
 
 
-def scaled(tmp_path, backward, **more):
+def scaled(tmp_path, backward, reference=lambda x, w, scale: scale * x * w, **more):
     """y = scale * x * w[column]."""
-    fields = {
-        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (300, 40)},
-        "edges": ((1, 1), (3, 31)), "reference": lambda x, w, scale: scale * x * w, "shapes": ROWS,
-        "scalars": {"scale": Scalar(2.0)}, "entries": {"k": lambda **arrays: None}, "budgets": Budget(4, 1e-6),
-        "backward": backward,
-    }  # fmt: skip
-    return Kernel(**fields | more)
+    fields = {"sizes": {"small": (300, 40)}, "edges": ((1, 1), (3, 31)), "shapes": ROWS}
+    return spec(tmp_path, reference, **fields | {"scalars": {"scale": Scalar(2.0)}, "backward": backward} | more)
 
 
 def found(kernel, kind="float32"):
@@ -61,11 +57,8 @@ def test_the_message_quotes_elements(tmp_path):
         dx[1, 30] += 1
         return dx, scale * (dy * x).sum(axis=0)
 
-    text, _ = found(scaled(tmp_path, backward))
-    assert (
-        "1 of 93 elements differ from differences of the reference by more than 0.1 % of the largest: [1, 30] got"
-        in text
-    )
+    said = "1 of 93 elements differ from differences of the reference by more than 0.1 % of the largest: [1, 30] got"
+    assert said in found(scaled(tmp_path, backward))[0]
 
 
 def test_what_has_no_gradient_is_noted_and_what_cannot_run_here_too(tmp_path):
@@ -118,13 +111,8 @@ def test_several_outputs_and_a_narrow_dtype(tmp_path):
 @pytest.mark.parametrize("factor", [1, 2])
 def test_an_entry_is_wrong_where_the_gradient_of_its_spec_is(tmp_path, factor):
     pytest.importorskip("torch")
-    (tmp_path / "k.cu").write_text(
-        "__global__ void k(const float* x, float* y, int n) {\n"
-        "    const int i = blockIdx.x * 64 + threadIdx.x;\n    if (i < n) y[i] = x[i] * x[i];\n}\n"
-    )
-    k = Kernel(
-        file=str(tmp_path / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (5, 40)}, edges=((1, 3),),
-        reference=lambda x: x * x, entries={"k": lambda x, y: Launch((4,), (64,), (x, y, np.int32(x.size)))},
+    k = pointwise(
+        tmp_path, "if (i < n) y[i] = x[i] * x[i];", lambda x: x * x, sizes={"small": (5, 40)}, edges=((1, 3),),
         budgets=Budget(1), backward=lambda dy, x: factor * dy * x,
     )  # fmt: skip
     (row,) = cpu_rows(Group(k, "small", (5, 40), F32), "host")

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from specs import spec
 
 import cudalab
-from cudalab import Budget, In, Kernel, Launch, Out, Scalar, Work, blocks, draw, host
+from cudalab import Budget, In, Launch, Out, Scalar, Work, blocks, draw, host
 from cudalab.backends import host as backend
 from cudalab.base.errors import Unavailable
 from cudalab.checks import huge
@@ -62,21 +63,24 @@ ENTRIES = {
 }  # fmt: skip
 
 
-def kernel(tmp_path, **more):
-    fields = {
-        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (1000,)},
-        "edges": ((31,),), "reference": lambda x: x + 1, "entries": ENTRIES, "budgets": {"float32": Budget(1)},
-    }  # fmt: skip
-    return Kernel(**fields | more)
+def kernel(tmp_path, reference=lambda x: x + 1, **more):
+    fields = {"sizes": {"small": (1000,)}, "edges": ((31,),), "entries": ENTRIES, "budgets": Budget(1)}
+    return spec(tmp_path, reference, **fields | more)
+
+
+def watched(k, entries=(), kind=F32):
+    """What loads the module that looks at each access, and the shapes beyond 2^31 elements; or the test is skipped."""
+    load = partial(backend.watched_module, k, kind)
+    if load(*entries) is None:
+        pytest.skip("no g++ that finds races")
+    return load, {limit: huge.shapes(k, kind, limit) for limit in huge.LIMITS}
 
 
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 def test_indices_that_are_too_small_are_told_and_right_ones_are_not(tmp_path):
     (tmp_path / "k.cu").write_text(CU)
     k = kernel(tmp_path)
-    if backend.watched_module(k, F32) is None:
-        pytest.skip("no g++ that finds races")
-    beyond = {limit: huge.shapes(k, F32, limit) for limit in huge.LIMITS}
+    load, beyond = watched(k)
     try:
         reserved((huge.LIMITS[1],), F32.numpy)
     except Unavailable as reason:
@@ -84,7 +88,7 @@ def test_indices_that_are_too_small_are_told_and_right_ones_are_not(tmp_path):
 
     def said(entry):
         try:
-            return next(filter(None, huge.fault(partial(backend.watched_module, k, F32), k, entry, F32, beyond)), "")
+            return next(filter(None, huge.fault(load, k, entry, F32, beyond)), "")
         except huge.Refused as reason:
             return f"refused: {reason}"
 
@@ -144,15 +148,9 @@ def test_results_that_a_function_returns_as_a_struct_are_written(tmp_path):
         "__global__ void k(const float2* x, float2* y, long long n) {\n"
         "    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = f(x[i]); }\n"
     )
-    k = kernel(
-        tmp_path, dtypes=("complex64",), budgets={"complex64": Budget(1)}, entries={"k": each},
-        reference=lambda x: x + 1,
-    )  # fmt: skip
-    kind = dtype("complex64")
-    if backend.watched_module(k, kind) is None:
-        pytest.skip("no g++ that finds races")
-    beyond = {limit: huge.shapes(k, kind, limit) for limit in huge.LIMITS}
-    assert set(huge.fault(partial(backend.watched_module, k, kind), k, "k", kind, beyond)) == {""}
+    k, kind = kernel(tmp_path, dtypes=("complex64",), entries={"k": each}), dtype("complex64")
+    load, beyond = watched(k, kind=kind)
+    assert set(huge.fault(load, k, "k", kind, beyond)) == {""}
 
 
 def test_several_launches_outputs_scalars_workspaces_constants_and_arrays_in_place(tmp_path):
@@ -184,10 +182,7 @@ __global__ void second(const float* work, double* y, long long n) {
         shapes={"x": "n", "p": "n", "y": "n", "work": "n"},
         entries={"wide": launches("long long"), "narrow": launches("int")},
     )  # fmt: skip
-    load = partial(backend.watched_module, k, F32)
-    if load(("first<long long>", "second")) is None:
-        pytest.skip("no g++ that finds races")
-    beyond = {limit: huge.shapes(k, F32, limit) for limit in huge.LIMITS}
+    load, beyond = watched(k, [("first<long long>", "second")])
     assert set(beyond[1 << 31]) == {"x", "p", "y", "work"}
     assert list(huge.fault(load, k, "wide", F32, beyond)) == ["", ""]
     (said,) = huge.fault(load, k, "narrow", F32, beyond)
@@ -224,8 +219,7 @@ def gathered(tmp_path, entry, **more):
         shapes={"index": "n", "table": "rows dim", "y": "n dim"}, entries={entry: launch},
         inputs={"index": In("int32", 0, "rows")}, **more,
     )  # fmt: skip
-    if backend.watched_module(k, F32) is None:
-        pytest.skip("no g++ that finds races")
+    watched(k)
     group = Group(k, "beyond 2^31", (), F32, values=HUGE, awkward=True)
     (row,) = cpu_rows(group, "host")
     if row.status == "skipped":
@@ -286,10 +280,8 @@ def test_whole_numbers_beside_a_large_output_hide_no_index_and_as_indices_they_a
         tmp_path, reference=lambda x, k: x + k, entries=dict.fromkeys(("wide", "narrow", "scatter"), launch),
         inputs=lambda shape, dtype, rng: {"x": draw(shape, dtype, rng), "k": rng.integers(0, 9, shape, np.int32)},
     )  # fmt: skip
-    load = partial(backend.watched_module, k, F32)
-    if load(("wide",)) is None:
-        pytest.skip("no g++ that finds races")
-    beyond = {huge.LIMITS[1]: huge.shapes(k, F32, huge.LIMITS[1])}
+    load, beyond = watched(k, [("wide",)])
+    beyond = {huge.LIMITS[1]: beyond[huge.LIMITS[1]]}
     try:
         found = {entry: "".join(huge.fault(load, k, entry, F32, beyond)) for entry in k.entries}
     except huge.Refused as reason:

@@ -11,8 +11,9 @@ from operator import itemgetter
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from specs import spec
 
-from cudalab import Budget, Kernel, Launch, blocks, host
+from cudalab import Budget, Launch, blocks, host
 from cudalab.base.errors import Unavailable
 from cudalab.checks import many_blocks
 from cudalab.engine import plan
@@ -36,13 +37,8 @@ def launched(grid, threads=64):
 
 
 def kernel(tmp_path, grid=lambda n: (blocks(n, 64),), threads=64, cu=CU, **more):
-    (tmp_path / "k.cu").write_text(cu)
-    fields = {
-        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (1000,)},
-        "edges": ((1,), (63,)), "reference": lambda x: x, "entries": {"k": launched(grid, threads)},
-        "budgets": Budget(0),
-    }  # fmt: skip
-    return Kernel(**fields | more)
+    fields = {"sizes": {"small": (1000,)}, "edges": ((1,), (63,)), "entries": {"k": launched(grid, threads)}}
+    return spec(tmp_path, **{"cu": cu, **fields, "budgets": Budget(0), **more})
 
 
 def found(k, tried=None):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from specs import spec
 
-from cudalab import Budget, Kernel, Out, SpecError
+from cudalab import Budget, Out, SpecError
 from cudalab.checks import characters, nans
 from cudalab.checks.expected import Expected
 from cudalab.checks.parity import compare_all
@@ -16,24 +17,20 @@ ROWS = {"x": "rows cols", "y": "rows"}
 
 
 def kernel(tmp_path, reference, **more):
-    fields = {
-        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (8, 40)},
-        "edges": ((3, 31),), "reference": reference, "entries": {"k": lambda **arrays: None}, "shapes": ROWS,
-        "budgets": Budget(4, 1e-6),
-    }  # fmt: skip
-    return Kernel(**fields | more)
+    return spec(tmp_path, reference, **{"shapes": ROWS, **more})
 
 
 def given(kernel, shape=(8, 40)):
     return characters.arrays(kernel, shape, F32, "nan", 1)
 
 
-def right(kernel, *got):
+def right(kernel, *got, which="nan", x=None):
     """Whether these results are right, and what is doubtful about them."""
-    x, want = given(kernel), Expected(kernel, given(kernel))
+    x = x or characters.arrays(kernel, (8, 40), F32, which, 1)
+    want = Expected(kernel, x)
     budgets = {name: kernel.budget(F32, output=name) for name in kernel.outs}
     results = [np.asarray(array, kernel.kind_of(name, F32).numpy) for array, name in zip(got, kernel.outs, strict=True)]
-    results, doubts = characters.settled(kernel, F32, "nan", budgets, results, want, x)
+    results, doubts = characters.settled(kernel, F32, which, budgets, results, want, x)
     return compare_all(kernel, F32, budgets, results, want, x).ok, doubts
 
 
@@ -74,12 +71,8 @@ def test_zero_times_nan_decides_nothing(tmp_path):
     k = kernel(tmp_path, lambda x: np.tri(8) @ x, shapes={"x": "rows cols", "y": "rows cols"}, sizes={"small": (8, 8)})
     x = given(k, (8, 8))["x"]
     skipping = np.array([[x[: i + 1, j].sum() for j in range(8)] for i in range(8)], np.float32)
-    want, budgets = Expected(k, {"x": x}), {"y": k.budget(F32)}
-    (got,), doubts = characters.settled(k, F32, "nan", budgets, [skipping], want, {"x": x})
-    assert compare_all(k, F32, budgets, [got], want, {"x": x}).ok and not doubts
-    got = np.where(np.isnan(skipping), 0, skipping).astype(np.float32)
-    (got,), _ = characters.settled(k, F32, "nan", budgets, [got], want, {"x": x})
-    assert not compare_all(k, F32, budgets, [got], want, {"x": x}).ok
+    assert right(k, skipping, x={"x": x}) == (True, [])
+    assert not right(k, np.where(np.isnan(skipping), 0, skipping), x={"x": x})[0]
 
 
 def test_a_sort_is_not_judged_where_nan_is_one_of_its_results(tmp_path):
@@ -118,9 +111,5 @@ def test_a_spec_says_that_nan_is_ignored(tmp_path):
 
 def test_at_zeros_the_sign_of_a_sum_of_zeros_is_not_judged(tmp_path):
     k = kernel(tmp_path, lambda x: x.sum(axis=1), budgets=Budget(0))
-    x = characters.arrays(k, (8, 40), F32, "zeros", 1)
-    want, budgets = Expected(k, x), {"y": k.budget(F32)}
-    (got,), _ = characters.settled(k, F32, "zeros", budgets, [np.zeros(8, np.float32)], want, x)
-    assert compare_all(k, F32, budgets, [got], want, x).ok
-    (got,), _ = characters.settled(k, F32, "zeros", budgets, [np.full(8, -np.inf, np.float32)], want, x)
-    assert not compare_all(k, F32, budgets, [got], want, x).ok
+    assert right(k, np.zeros(8), which="zeros")[0]
+    assert not right(k, np.full(8, -np.inf), which="zeros")[0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cpu_rows import cpu_rows
 from several import FIRST_OF_4, first
+from specs import spec
 
 from cudalab import Budget, In, Kernel, Launch, Out, Scalar
 from cudalab.base.errors import SpecError
@@ -132,42 +133,35 @@ def test_a_function_that_returns_no_tuple_is_named(tmp_path):
     assert case.status == "error" and "the scalar times: others returns 5; return a tuple of numbers" in case.reason
 
 
-def small(folder, reference, scalars, **fields):
-    """A spec whose `.cu` is never compiled."""
-    (folder / "small.cu").write_text("__global__ void small() {}")
-    return Kernel(**{
-        "file": str(folder / "small.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (40, 50)},
-        "edges": (), "reference": reference, "shapes": {"x": "rows cols", "y": "rows cols"}, "budgets": Budget(4),
-        "scalars": scalars, "entries": {"small": lambda **arrays: None}, **fields})  # fmt: skip
-
-
-def values(kernel, seed=0, name="float32"):
+def moved(folder, reference, scalars, seed=0, name="float32", **fields):
+    """The other values that a check takes of these scalars, and its notes; the `.cu` is never compiled."""
+    given = {"sizes": {"small": (40, 50)}, "edges": (), "shapes": {"x": "rows cols", "y": "rows cols"}, **fields}
+    kernel = spec(folder, reference, "__global__ void k() {}", budgets=Budget(4), scalars=scalars, **given)
     found = other_scalars.chosen(kernel, dtype(name), kernel.make((40, 50), dtype(name), seed), seed)
     return dict(found.values), found.notes
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_value_keeps_its_sign_and_a_probability_stays_one(tmp_path, seed):
-    kernel = small(tmp_path, lambda x, p, a, b, zero: x * a / (1 - p) + b + zero, {
-        "p": Scalar(0.1), "a": Scalar(-2.5), "b": Scalar(1e4), "zero": Scalar(0)})  # fmt: skip
-    found, notes = values(kernel, seed)
+    given = {"p": 0.1, "a": -2.5, "b": 1e4, "zero": 0}
+    scalars = {name: Scalar(value) for name, value in given.items()}
+    found, notes = moved(tmp_path, lambda x, p, a, b, zero: x * a / (1 - p) + b + zero, scalars, seed)
     assert 0 < found["p"] < 1 and found["a"] < 0 and found["b"] > 0 and 0 < found["zero"] < 1
-    assert not notes and all(found[name] != scalar.value for name, scalar in kernel.scalars.items())
+    assert not notes and all(found[name] != value for name, value in given.items())
 
 
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("value", [0.125, 1.0, -4.0, 0.5, 0.0])
-def test_a_power_of_two_becomes_another_one(tmp_path, value):
+def test_a_power_of_two_becomes_another_one(tmp_path, value, seed):
     """Else a kernel that rounds x / scale to an integer would be off by one where the float64 reference is not."""
-    kernel = small(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(value)})
-    for seed in range(5):
-        found = float(values(kernel, seed)[0]["scale"])
-        assert found != value and np.frexp(abs(found))[0] == 0.5 and (abs(found) < 1 or abs(value) >= 1)
+    found = float(moved(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(value)}, seed)[0]["scale"])
+    assert found != value and np.frexp(abs(found))[0] == 0.5 and (abs(found) < 1 or abs(value) >= 1)
 
 
-def test_a_value_of_few_bits_has_no_more(tmp_path):
-    kernel = small(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(1.25)})
-    for seed in range(5):
-        assert float(values(kernel, seed)[0]["scale"]) * 2**6 % 1 == 0
+@pytest.mark.parametrize("seed", range(5))
+def test_a_value_of_few_bits_has_no_more(tmp_path, seed):
+    found, _ = moved(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(1.25)}, seed)
+    assert float(found["scale"]) * 2**6 % 1 == 0
 
 
 @pytest.mark.parametrize(
@@ -175,67 +169,55 @@ def test_a_value_of_few_bits_has_no_more(tmp_path):
     [(8, "int32", (4, 7)), (5, "int64", (3, 4)), (2, "uint8", (1,)), (-6, "int32", (-3, -5)), (True, "bool", (False,))],
 )
 def test_a_whole_number_becomes_smaller(tmp_path, value, name, fitting):
-    kernel = small(tmp_path, lambda x, k: x * k, {"k": Scalar(value, name)})
-    found, _ = values(kernel)
+    found, _ = moved(tmp_path, lambda x, k: x * k, {"k": Scalar(value, name)})
     assert found["k"] in fitting and isinstance(found["k"], dtype(name).numpy.type)
 
 
 def test_a_value_at_which_the_reference_fails_or_changes_its_shape_is_not_taken(tmp_path):
-    kernel = small(tmp_path, lambda x, k: np.repeat(x[:, : 50 // k], k, axis=1), {"k": Scalar(2, "int32")})
-    assert values(kernel)[0] == {"k": 1}
-    kernel = small(tmp_path, lambda x, k: x.reshape(40, k, -1)[..., :10].sum(2), {"k": Scalar(5, "int32")},
-                   shapes={"x": "rows cols", "y": "rows 5"})  # fmt: skip
-    found, (note,) = values(kernel)
+    found, _ = moved(tmp_path, lambda x, k: np.repeat(x[:, : 50 // k], k, axis=1), {"k": Scalar(2, "int32")})
+    assert found == {"k": 1}
+    shapes = {"x": "rows cols", "y": "rows 5"}
+    found, (note,) = moved(
+        tmp_path, lambda x, k: x.reshape(40, k, -1)[..., :10].sum(2), {"k": Scalar(5, "int32")}, shapes=shapes
+    )
     assert not found and note == (
         "the scalar k has one value in every check: no value that was tried changes what the reference gives by more "
-        "than the budgets; small.py can name others, as in Scalar(..., others=(1, 2))"
+        "than the budgets; k.py can name others, as in Scalar(..., others=(1, 2))"
     )
 
 
 def test_a_value_at_which_results_are_not_finite_is_not_taken(tmp_path):
-    kernel = small(tmp_path, lambda x, k: x if k == 2 else x * np.inf, {"k": Scalar(2.0)})
-    found, notes = values(kernel)
+    found, notes = moved(tmp_path, lambda x, k: x if k == 2 else x * np.inf, {"k": Scalar(2.0)})
     assert not found and len(notes) == 1
 
 
 def test_what_no_reference_takes_and_what_follows_from_shapes_stays(tmp_path):
-    kernel = small(
-        tmp_path,
-        lambda x, cols: x / cols,
-        {
-            "cols": Scalar(lambda x: x.shape[1], "int32"),
-            "rows": Scalar(lambda x: x.shape[0], "int32"),
-            "seed": Scalar(7),
-        },
-    )
-    found, notes = values(kernel)
-    assert not found and [note.partition(":")[2].partition(";")[0] for note in notes] == [
-        " it is a whole number that is computed from the inputs"
-    ]
+    rows, cols = (Scalar(lambda x, i=i: x.shape[i], "int32") for i in (0, 1))
+    found, (note,) = moved(tmp_path, lambda x, cols: x / cols, {"cols": cols, "rows": rows, "seed": Scalar(7)})
+    assert not found and "it is a whole number that is computed from the inputs;" in note
 
 
 def test_a_number_that_is_computed_from_shapes_and_no_count_is_moved(tmp_path):
-    kernel = small(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(lambda x: x.shape[1] ** -0.5)})
-    found, _ = values(kernel)
+    found, _ = moved(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(lambda x: x.shape[1] ** -0.5)})
     assert 0 < found["scale"] < 1 and found["scale"] != np.float32(50**-0.5)
 
 
 def test_a_scalar_of_a_random_output_is_moved_beside_its_check(tmp_path):
-    def fair(mask, p):
-        return abs(mask.mean() - p) < 0.2
-
-    kernel = small(tmp_path, None, {"p": Scalar(0.25)}, outputs={
-        "mask": Out(check=fair, dtype="bool"), "y": Out(lambda x, mask, p: x * mask / (1 - p))},
-        shapes={"x": "rows cols", "mask": "rows cols", "y": "rows cols"})  # fmt: skip
-    found, _ = values(kernel)
+    outputs = {
+        "mask": Out(check=lambda mask, p: abs(mask.mean() - p) < 0.2, dtype="bool"),
+        "y": Out(lambda x, mask, p: x * mask / (1 - p)),
+    }
+    shapes = dict.fromkeys(("x", "mask", "y"), "rows cols")
+    found, _ = moved(tmp_path, None, {"p": Scalar(0.25)}, outputs=outputs, shapes=shapes)
     assert 0 < found["p"] < 1 and found["p"] != 0.25
 
 
 def test_a_narrow_dtype_asks_for_a_larger_change(tmp_path):
     def near(name):
-        kernel = small(tmp_path, lambda x, eps: x / np.sqrt((x**2).mean(1, keepdims=True) + eps), {"eps": Scalar(1e-6)},
-                       dtypes=("float32", "bfloat16"), inputs={"x": In(low=1.0, high=2.0)})  # fmt: skip
-        found, _ = values(kernel, name=name)
+        found, _ = moved(
+            tmp_path, lambda x, eps: x / np.sqrt((x**2).mean(1, keepdims=True) + eps), {"eps": Scalar(1e-6)}, name=name,
+            dtypes=("float32", "bfloat16"), inputs={"x": In(low=1.0, high=2.0)},
+        )  # fmt: skip
         return float(found["eps"])
 
     assert abs(near("float32") - 1e-6) < 1e-4 < 0.01 < near("bfloat16")

@@ -8,30 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from specs import pointwise
+from specs import spec as plain
 
 from cudalab.backends import numpy as numpy_backend
 from cudalab.checks import inputs as check_inputs
 from cudalab.checks.expected import Expected
 from cudalab.device.cpu import Cpu
+from cudalab.device.operands import Operands
 from cudalab.engine import check_plan
 from cudalab.engine.groups import Group
 from cudalab.spec.array import Out, Work
 from cudalab.spec.dtype import dtype
-from cudalab.spec.kernel import Budget, Kernel, Launch
-
-SOURCE = (
-    "#include <cuda_fp16.h>\n"
-    "__global__ void k(const {of}* x, scalar_t* y, long long n) {{ long long i = threadIdx.x; if (i < n) {body} }}"
-)
+from cudalab.spec.kernel import Budget
 
 
-def spec(folder, reference, body="y[i] = x[i];", name="float32", of="scalar_t", **fields):
-    (folder / "k.cu").write_text(SOURCE.format(of=of, body=body))
-    given = {"sizes": {"small": (9,)}, "edges": (), "budgets": {name: Budget(0)}, **fields}
-    return Kernel(
-        file=str(folder / "k.py"), summary="", dtypes=(name,), reference=reference,
-        entries={"k": lambda x, y: Launch((1,), (32,), (x, y, np.int64(y.size)))}, **given,
-    )  # fmt: skip
+def spec(folder, reference, body="y[i] = x[i];", name="float32", **fields):
+    given = {"dtypes": (name,), "sizes": {"small": (9,)}, "budgets": Budget(0)}
+    return pointwise(folder, f"if (i < n) {body}", reference, **given | fields)
 
 
 def rows(kernel, only=("host", "numpy"), modes=()):
@@ -43,6 +37,10 @@ def rows(kernel, only=("host", "numpy"), modes=()):
 
 def outcome(found):
     return {label: (case.status, case.reason) for label, case in found.items()}
+
+
+def refused(found, message):
+    return all(c.status == "error" and "k.py: " in c.reason and message in c.reason for c in found.values())
 
 
 def sorted_in_place(x):
@@ -92,11 +90,8 @@ def test_an_error_of_the_reference_is_not_taken_for_one_of_memory_that_is_read_o
         calls.append(x.flags.writeable)
         raise ValueError("its own")
 
-    from cudalab.device.operands import Operands
-
-    bound = numpy_backend.bind(
-        spec(tmp_path, reference), "", dtype("float32"), Operands({"x": np.ones(3, np.float32)}, None)
-    )
+    given = Operands({"x": np.ones(3, np.float32)}, None)
+    bound = numpy_backend.bind(spec(tmp_path, reference), "", dtype("float32"), given)
     with pytest.raises(ValueError, match="its own"):
         bound.run()
     assert calls == [False, True]
@@ -113,9 +108,7 @@ def test_an_error_of_the_reference_is_not_taken_for_one_of_memory_that_is_read_o
 ])  # fmt: skip
 @pytest.mark.parametrize("pointwise", [False, True])
 def test_a_result_that_cannot_be_judged_is_refused_by_name(tmp_path, result, message, pointwise):
-    found = rows(spec(tmp_path, result, pointwise=pointwise))
-    assert {case.status for case in found.values()} == {"error"}
-    assert all("k.py: " in case.reason and message in case.reason for case in found.values())
+    assert refused(rows(spec(tmp_path, result, pointwise=pointwise)), message)
 
 
 @pytest.mark.parametrize(("made", "message"), [
@@ -129,9 +122,7 @@ def test_a_result_that_cannot_be_judged_is_refused_by_name(tmp_path, result, mes
     (np.zeros(9, ">f4"), "inputs: x is of dtype >f4, in another byte order; give x.astype(x.dtype.newbyteorder("),
 ])  # fmt: skip
 def test_an_input_that_no_kernel_can_take_is_refused_by_name(tmp_path, made, message):
-    found = rows(spec(tmp_path, lambda x: x, inputs=lambda shape, kind, rng: {"x": made}))
-    assert {case.status for case in found.values()} == {"error"}
-    assert all("k.py: " in case.reason and message in case.reason for case in found.values())
+    assert refused(rows(spec(tmp_path, lambda x: x, inputs=lambda shape, kind, rng: {"x": made})), message)
 
 
 def booleans(shape, kind, rng):
@@ -142,15 +133,17 @@ def booleans(shape, kind, rng):
 @pytest.mark.parametrize("of", ["bool", "unsigned char"])
 def test_boolean_inputs_reach_the_reference_as_they_are(tmp_path, of):
     """~x of float64 is an error, and of integers another function."""
-    kernel = spec(tmp_path, lambda x: ~x, "y[i] = !x[i];", "uint8", of, inputs=booleans)
+    kernel = spec(tmp_path, lambda x: ~x, "y[i] = !x[i];", "uint8", of=of, inputs=booleans)
     assert outcome(rows(kernel)) == RIGHT
-    assert rows(spec(tmp_path, lambda x: ~x, "y[i] = x[i];", "uint8", of, inputs=booleans))["host:k"].status == "WRONG"
+    assert (
+        rows(spec(tmp_path, lambda x: ~x, "y[i] = x[i];", "uint8", of=of, inputs=booleans))["host:k"].status == "WRONG"
+    )
 
 
 def test_pytorch_gets_boolean_inputs_too(tmp_path):
     pytest.importorskip("torch")
     kernel = spec(
-        tmp_path, lambda x: ~x, "y[i] = !x[i];", "uint8", "bool", inputs=booleans, torch=lambda x: (~x).byte()
+        tmp_path, lambda x: ~x, "y[i] = !x[i];", "uint8", of="bool", inputs=booleans, torch=lambda x: (~x).byte()
     )
     assert outcome(rows(kernel, ("torch_eager",))) == {"torch_eager": ("ok", "")}
 
@@ -164,11 +157,9 @@ def test_complex_inputs_reach_the_reference_as_they_are(tmp_path):
         return x.real**2 + x.imag**2
 
     right = spec(tmp_path, squared, "y[i] = x[i].x * x[i].x + x[i].y * x[i].y;", of="float2", inputs=inputs,
-                 budgets={"float32": Budget(2)})  # fmt: skip
+                 budgets=Budget(2))  # fmt: skip
     assert outcome(rows(right)) == RIGHT
-    real = spec(
-        tmp_path, squared, "y[i] = x[i].x * x[i].x;", of="float2", inputs=inputs, budgets={"float32": Budget(2)}
-    )
+    real = spec(tmp_path, squared, "y[i] = x[i].x * x[i].x;", of="float2", inputs=inputs, budgets=Budget(2))
     assert rows(real)["host:k"].status == "WRONG"
 
 
@@ -185,8 +176,8 @@ def test_the_numpy_row_is_right_where_the_output_is_wider_than_the_input(tmp_pat
     def inputs(shape, kind, rng):
         return {"x": rng.standard_normal(shape).astype(np.float32)}
 
-    kernel = spec(tmp_path, lambda x: x * 0.1, "y[i] = x[i] * 0.1;", "float64", "float", inputs=inputs,
-                  budgets={"float64": Budget(1)})  # fmt: skip
+    kernel = spec(tmp_path, lambda x: x * 0.1, "y[i] = x[i] * 0.1;", "float64", of="float", inputs=inputs,
+                  budgets=Budget(1))  # fmt: skip
     assert outcome(rows(kernel)) == RIGHT
 
 
@@ -226,7 +217,7 @@ def test_a_form_that_answers_from_memory_is_wrong(tmp_path):
             kept[x.data_ptr()] = x + 1
         return kept[x.data_ptr()].clone()
 
-    kernel = spec(tmp_path, lambda x: x + 1, torch=remembered, budgets={"float32": Budget(1)})
+    kernel = spec(tmp_path, lambda x: x + 1, torch=remembered, budgets=Budget(1))
     case = rows(kernel, ("torch_eager",))["torch_eager"]
     assert case.status == "WRONG"
     assert case.reason.endswith("(with other values in the same inputs: are results kept from an earlier call?)")
@@ -245,7 +236,7 @@ def test_a_few_wrong_values_are_not_taken_for_kept_results(tmp_path):
         y[0] += 0 if kept.setdefault("first", x.clone()).equal(x) else 1
         return y
 
-    kernel = spec(tmp_path, lambda x: x + 1, torch=misses_one, budgets={"float32": Budget(1)})
+    kernel = spec(tmp_path, lambda x: x + 1, torch=misses_one, budgets=Budget(1))
     case = rows(kernel, ("torch_eager",))["torch_eager"]
     assert case.reason.startswith("1 of 9 values")
     assert case.reason.endswith("(with other values in the same inputs)")
@@ -265,7 +256,7 @@ def test_an_entry_that_answers_from_memory_is_wrong(tmp_path):
 
 @pytest.mark.sweep
 def test_the_verdict_is_on_the_first_values(tmp_path):
-    one, two = (rows(spec(tmp_path, lambda x: x * 3, "y[i] = x[i] * 3;", sizes=sizes, budgets={"float32": Budget(1)}))
+    one, two = (rows(spec(tmp_path, lambda x: x * 3, "y[i] = x[i] * 3;", sizes=sizes, budgets=Budget(1)))
                 for sizes in ({"small": (9,)}, {"tiny": (3,), "small": (9,)}))  # fmt: skip
     assert one["host:k"].parity.n == 9 and two["host:k"].parity.n == 3
 
@@ -274,20 +265,15 @@ def test_the_verdict_is_on_the_first_values(tmp_path):
 
 
 def mixed(shape, kind, rng):
-    return {
-        "x": rng.standard_normal(shape).astype(np.float16),
-        "w": np.ones(shape, np.float32),
-        "i": np.zeros(shape, int),
-    }
+    x = rng.standard_normal(shape).astype(np.float16)
+    return {"x": x, "w": np.ones(shape, np.float32), "i": np.zeros(shape, int)}
 
 
 def test_a_workspace_does_not_move(tmp_path):
     """The lab allocates it, also for a call from Python: `float2*` for pairs of float32 needs no word in the spec."""
-    (tmp_path / "k.cu").write_text("")
-    kernel = Kernel(
-        file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes={"small": (9,)}, edges=((1,),),
-        reference=lambda x: x, entries={"k": lambda x, y, pairs: None}, budgets=Budget(0), workspace={"pairs": Work()},
-        shapes={"x": "n", "pairs": "n 2"},
+    kernel = plain(
+        tmp_path, sizes={"small": (9,)}, edges=((1,),), entries={"k": lambda x, y, pairs: None},
+        workspace={"pairs": Work()}, shapes={"x": "n", "pairs": "n 2"},
     )  # fmt: skip
     groups = check_plan._misaligned("k", kernel, dtype("float32"))
     assert {g.size: g.offsets for g in groups} == {
@@ -297,11 +283,9 @@ def test_a_workspace_does_not_move(tmp_path):
 
 
 def test_each_array_moves_by_its_own_elements(tmp_path):
-    (tmp_path / "k.cu").write_text("")
-    kernel = Kernel(
-        file=str(tmp_path / "k.py"), summary="", dtypes=("float16",), sizes={"small": (9,)}, edges=((1,), (7,)),
-        inputs=mixed, reference=lambda x, w, i: x, entries={"k": lambda x, w, i, y: None},
-        budgets={"float16": Budget(0)},
+    kernel = plain(
+        tmp_path, lambda x, w, i: x, dtypes=("float16",), sizes={"small": (9,)}, edges=((1,), (7,)), inputs=mixed,
+        entries={"k": lambda x, w, i, y: None},
     )  # fmt: skip
     groups = check_plan._misaligned("k", kernel, dtype("float16"))
     assert {g.size: g.offsets for g in groups} == {
@@ -324,15 +308,14 @@ def test_hard_values_are_those_of_the_inputs_dtype(tmp_path):
         return {"x": rng.standard_normal(shape).astype(np.float16)}
 
     def groups(body):
-        kernel = spec(tmp_path, lambda x: (x > 0.5), body, "uint8", "__half", inputs=inputs, pointwise=True,
+        kernel = spec(tmp_path, lambda x: (x > 0.5), body, "uint8", of="__half", inputs=inputs, pointwise=True,
                       edges=((5,),))  # fmt: skip
         found = check_plan._hard_values("k", kernel, dtype("uint8"), False, 1 << 12)
         assert [(g.size, g.shape, g.arrays(0)["x"].dtype.name) for g in found] == [("all values", (65536,), "float16")]
         return cpu_rows(found[0], "host")[0]
 
-    grid = "i += 0; for (; i < n; i += 32) y[i] = "
-    assert groups(grid + "__half2float(x[i]) > 0.5f;").status == "ok"
-    wrong = groups(grid + "!(__half2float(x[i]) <= 0.5f);")  # true for NaN
+    assert groups("y[i] = __half2float(x[i]) > 0.5f;").status == "ok"
+    wrong = groups("y[i] = !(__half2float(x[i]) <= 0.5f);")  # true for NaN
     assert wrong.status == "WRONG" and "2,046 of 65,536" in wrong.reason
 
 
@@ -340,10 +323,9 @@ def test_inputs_of_two_floating_dtypes_get_hard_values_each(tmp_path):
     def inputs(shape, kind, rng):
         return {"x": rng.standard_normal(shape).astype(np.float16), "w": rng.standard_normal(shape).astype(np.float32)}
 
-    kernel = Kernel(
-        file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes={"small": (9,)}, edges=(), inputs=inputs,
-        reference=lambda x, w: x * w, entries={"k": lambda x, w, y: None}, budgets={"float32": Budget(1)},
-        pointwise=True,
+    kernel = plain(
+        tmp_path, lambda x, w: x * w, sizes={"small": (9,)}, edges=(), inputs=inputs, pointwise=True,
+        entries={"k": lambda x, w, y: None},
     )  # fmt: skip
     (group,) = check_plan._hard_values("k", kernel, dtype("float32"), False, 1 << 12)
     x, w = group.arrays(0).values()
@@ -369,7 +351,7 @@ def test_it_is_said_where_the_reference_is_nan_for_usual_inputs(tmp_path):
         with np.errstate(invalid="ignore"):
             return np.sqrt(x)
 
-    usual = {"sizes": {"small": (4000,)}, "edges": ((1,),), "budgets": {"float32": Budget(1)}}
+    usual = {"sizes": {"small": (4000,)}, "edges": ((1,),), "budgets": Budget(1)}
     found = rows(spec(tmp_path, roots, "y[i] = sqrtf(x[i]);", **usual))
     (said,) = found["numpy"].notes
     assert said.startswith("the reference gives NaN for ") and "of y, which tests nothing there" in said
@@ -402,6 +384,6 @@ def test_a_budget_of_nothing_tells_the_zeros_apart(tmp_path, budget, status):
     def inputs(shape, kind, rng):
         return {"x": np.array([0.0, -0.0, 1.0, -1.0, np.nan, -np.nan, np.inf, -0.0, 5], kind)}
 
-    kernel = spec(tmp_path, lambda x: x, "y[i] = x[i] + 0.f;", inputs=inputs, budgets={"float32": budget})
+    kernel = spec(tmp_path, lambda x: x, "y[i] = x[i] + 0.f;", inputs=inputs, budgets=budget)
     assert rows(kernel)["host:k"].status == status
     assert outcome(rows(spec(tmp_path, lambda x: x, inputs=inputs))) == RIGHT

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from specs import spec
 
-from cudalab import Budget, In, Kernel, Launch, Out, Scalar, blocks
+from cudalab import Budget, In, Launch, Out, Scalar, blocks
 from cudalab.checks import characters, hard_inputs, thresholds
 from cudalab.engine.groups import Group
 from cudalab.spec.dtype import dtype
@@ -15,12 +16,7 @@ F32 = dtype("float32")
 
 
 def kernel(tmp_path, reference, **more):
-    fields = {
-        "file": str(tmp_path / "k.py"), "summary": "k", "dtypes": ("float32",), "sizes": {"small": (8, 40)},
-        "edges": ((3, 31),), "reference": reference, "entries": {"k": lambda **arrays: None},
-        "scalars": {"limit": Scalar(0.3)}, "budgets": Budget(4, 1e-6),
-    }  # fmt: skip
-    return Kernel(**fields | more)
+    return spec(tmp_path, reference, **{"scalars": {"limit": Scalar(0.3)}, **more})
 
 
 def held(found, *numbers):

@@ -5,38 +5,32 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from specs import pointwise
 
-from cudalab import Budget, In, Kernel, Launch, Out
+from cudalab import Budget, In, Out
 from cudalab.checks import vacuous
 from cudalab.checks.expected import Expected
 from cudalab.engine.groups import Group
 from cudalab.engine.kernel_round import NO_EDGES
 from cudalab.spec.dtype import dtype
 
-SOURCE = """__global__ void plain(const float* x, float* y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = VALUE;
-}
-"""
+NONE = {"k": lambda **arrays: None}
 
 
-def plain(folder, value="x[i]", **fields):
-    (folder / "plain.cu").write_text(SOURCE.replace("VALUE", value))
-    return Kernel(**{
-        "file": str(folder / "plain.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (300,)},
-        "edges": ((1,),), "reference": lambda x: x, "budgets": Budget(1),
-        "entries": {"plain": lambda x, y: Launch((3,), (128,), (x, y, np.int32(x.size)))}, **fields})  # fmt: skip
+def plain(folder, value="x[i]", reference=lambda x: x, **fields):
+    body, given = f"if (i < n) y[i] = {value};", {"sizes": {"small": (300,)}, "edges": ((1,),), "budgets": Budget(1)}
+    return pointwise(folder, body, reference, **given | fields)
 
 
 def checked(kernel, *labels, modes=()):
     group = Group(kernel, "small", (300,), dtype("float32"))
-    return {case.label: case for case in cpu_rows(group, *(labels or ("host:plain", "numpy")), modes=modes)}
+    return {case.label: case for case in cpu_rows(group, *(labels or ("host:k", "numpy")), modes=modes)}
 
 
 @pytest.mark.parametrize("modes", [(), ("launch",)])
 def test_a_check_that_cannot_fail_is_refused(tmp_path, modes):
     kernel = plain(tmp_path, "7.0f", reference=None, outputs={"y": Out(check=lambda x, y: True)})
-    case = checked(kernel, "host:plain", modes=modes)["host:plain"]
+    case = checked(kernel, "host:k", modes=modes)["host:k"]
     assert case.status == "error" and not case.times
     assert "the check of y accepts zeros, and random bytes: it cannot fail; let it look at the values" in case.reason
 
@@ -52,13 +46,13 @@ def test_a_check_that_cannot_fail_is_refused(tmp_path, modes):
 def test_a_check_that_can_fail_is_taken(tmp_path, check):
     value = "x[i]" if check(np.ones(300), np.ones(300)) else "1.0f"
     kernel = plain(tmp_path, value, reference=None, outputs={"y": Out(check=check)})
-    assert "cannot fail" not in checked(kernel, "host:plain")["host:plain"].reason
+    assert "cannot fail" not in checked(kernel, "host:k")["host:k"].reason
 
 
 def test_a_budget_that_zeros_are_within_is_told(tmp_path):
     kernel = plain(tmp_path, "0.0f", budgets=Budget(1, atol=100))
     found = checked(kernel)
-    assert found["host:plain"].status == "ok"
+    assert found["host:k"].status == "ok"
     assert found["numpy"].notes == [
         "an output of zeros would be right for y: its budget allows it; is `atol` too large?"
     ]
@@ -78,32 +72,38 @@ def test_a_spec_without_edges_is_told_and_a_usual_one_has_no_note(tmp_path):
 # ---- inputs that play no part ----------------------------------------------------------------------------------------
 
 
-def idle(tmp_path, reference, same=()):
-    kernel = plain(tmp_path, reference=reference, inputs=lambda shape, dtype, rng: {
-        name: np.zeros(shape, dtype) if name in same else rng.standard_normal(shape).astype(dtype) for name in "xyz"
-    }, outputs={"out": Out()}, entries={"plain": lambda **arrays: None})  # fmt: skip
+def idle(kernel):
+    """The notes on inputs that play no part, of inputs that are drawn twice."""
     given, other = (kernel.make((300,), dtype("float32"), seed) for seed in (1, 2))
-    wanted = Expected(kernel, given)
-    return vacuous.idle(kernel, dtype("float32"), given, other, {"out": wanted.of("out", {})})
+    return vacuous.idle(kernel, dtype("float32"), given, other, {"out": Expected(kernel, given).of("out", {})})
+
+
+def of_three(tmp_path, reference, same=""):
+    """The notes for a reference of x, y and z, of which `same` are zeros."""
+
+    def inputs(shape, dtype, rng):
+        return {n: (rng.standard_normal(shape) if n not in same else np.zeros(shape)).astype(dtype) for n in "xyz"}
+
+    return idle(plain(tmp_path, "", reference, inputs=inputs, outputs={"out": Out()}, entries=NONE))
 
 
 def test_an_input_that_no_result_depends_on_is_noted(tmp_path):
     def named(reference, **more):
-        return [note.partition(",")[0].rpartition(" ")[2] for note in idle(tmp_path, reference, **more)]
+        return [note.partition(",")[0].rpartition(" ")[2] for note in of_three(tmp_path, reference, **more)]
 
-    assert idle(tmp_path, lambda x, y, z: x + y * z) == []
+    assert of_three(tmp_path, lambda x, y, z: x + y * z) == []
     assert named(lambda x, y, z: x + 0 * y + z) == ["y"]
     assert named(lambda x, y, z: x) == ["y", "z"]
     assert named(lambda x, y, z: x, same="z") == ["y"]  # an input that is the same for each seed says nothing
-    assert idle(tmp_path, lambda x, y, z: np.maximum(x, 1e9) - 1e9) == [vacuous.CONSTANT]
-    assert idle(tmp_path, lambda x, y, z: np.where(x > 9, y, np.nan)) == [vacuous.CONSTANT]
+    assert of_three(tmp_path, lambda x, y, z: np.maximum(x, 1e9) - 1e9) == [vacuous.CONSTANT]
+    assert of_three(tmp_path, lambda x, y, z: np.where(x > 9, y, np.nan)) == [vacuous.CONSTANT]
 
 
 def test_the_note_is_in_a_row_of_the_kernel_where_the_reference_has_none(tmp_path):
     kernel = plain(tmp_path, "7.0f", reference=lambda x: np.maximum(x, 1e9) - 1e9 + 7)
-    assert vacuous.CONSTANT in checked(kernel, "host:plain")["host:plain"].notes
+    assert vacuous.CONSTANT in checked(kernel, "host:k")["host:k"].notes
     found = checked(kernel)
-    assert vacuous.CONSTANT in found["numpy"].notes and vacuous.CONSTANT not in found["host:plain"].notes
+    assert vacuous.CONSTANT in found["numpy"].notes and vacuous.CONSTANT not in found["host:k"].notes
 
 
 def test_inputs_that_belong_together_are_not_mixed(tmp_path):
@@ -116,8 +116,5 @@ def test_inputs_that_belong_together_are_not_mixed(tmp_path):
     def reference(at, x):
         return np.bincount(at, x, 300)
 
-    kernel = plain(tmp_path, reference=reference, inputs=inputs, shapes={"out": "300"}, outputs={"out": Out()},
-                   entries={"plain": lambda **arrays: None})  # fmt: skip
-    given, other = (kernel.make((300,), dtype("float32"), seed) for seed in (1, 2))
-    wanted = {"out": Expected(kernel, given).of("out", {})}
-    assert vacuous.idle(kernel, dtype("float32"), given, other, wanted) == []
+    out = {"shapes": {"out": "300"}, "outputs": {"out": Out()}}
+    assert idle(plain(tmp_path, "", reference, inputs=inputs, entries=NONE, **out)) == []

@@ -11,6 +11,7 @@ import pytest
 from fuzzing import ODD, at_most, damaged, more, said_clearly, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
+from mutations import anything, attempt
 
 from cudalab.base.errors import CudalabError
 from cudalab.device.cpu import Cpu
@@ -21,6 +22,7 @@ from cudalab.engine.kernel_round import cases as cases_of
 from cudalab.engine.selection import Selection
 from cudalab.results.record import Case
 from cudalab.spec import cuda_source, find
+from cudalab.spec.kernel import Budget, Kernel
 
 SPEC = """
 import numpy as np
@@ -88,10 +90,16 @@ ENDINGS = [
     "from cudalab.base.errors import InputError; raise InputError('mine')",
     "more.file", "print(end='')", "raise StopIteration", "raise MemoryError",
 ]  # fmt: skip
+
+
+def with_field(name, value):
+    """The text of the spec with another value of a field."""
+    return re.sub(rf"(?m)^    {name}=.*", lambda _: f"    {name}={value},", SPEC)
+
+
 spec_texts = st.one_of(
     damaged(SPEC, re.findall(r"\w+|\s+|[^\w\s]", SPEC)),
-    st.builds(lambda name, value: re.sub(rf"(?m)^    {name}=.*", lambda _: f"    {name}={value},", SPEC),
-              st.sampled_from(FIELDS), st.sampled_from(VALUES)),
+    st.builds(with_field, st.sampled_from(FIELDS), st.sampled_from(VALUES)),
     st.sampled_from([SPEC + end for end in ENDINGS]),
     texts,
 )  # fmt: skip
@@ -136,7 +144,12 @@ def test_the_spec_that_is_damaged_here_is_good(pair):
 @example(text=SPEC + "raise BaseException")
 @example(text=SPEC + "raise ValueError('\\ud800')")
 @example(text=SPEC + "raise type('E', (Exception,), {'__str__': lambda self: 1 / 0})()")
-@example(text=SPEC.replace("{'small': (3, 5)}", "{'small': 5}"))
+@example(text=with_field("sizes", "{'small': 5}"))
+@example(text=with_field("sizes", "{'small': (1.5,)}"))
+@example(text=with_field("sizes", "{'small': [3]}"))
+@example(text=with_field("entries", "{5: launch}"))
+@example(text=with_field("edges", "5"))
+@example(text=with_field("torch", "NotImplemented"))
 def test_specs(pair, text):
     written(pair, text)
     with at_most(10):
@@ -148,23 +161,32 @@ def test_specs(pair, text):
             said.encode()
 
 
-@more(1)
-@given(st.dictionaries(st.sampled_from(FIELDS), st.sampled_from(VALUES), min_size=1, max_size=2))
-@example({"entries": "{5: launch}"})
-@example({"edges": "5"})
-@example({"sizes": "{'small': (1.5,)}"})
-@example({"sizes": "{'small': [3]}"})
-@example({"rank": "object()"})
-@example({"torch": "NotImplemented"})
-def test_fields_with_values_of_wrong_types(pair, values):
-    text = SPEC
-    for name, value in values.items():
-        text = re.sub(rf"(?m)^    {name}=.*", lambda _: f"    {name}={value},", text)  # noqa: B023
-    written(pair, text)
-    try:
-        looked_at(pair)
-    except CudalabError as error:
-        assert "more" in said_clearly(error)
+def test_specs_whose_fields_have_any_value(pair):
+    made = {"__file__": str(pair), "__name__": "more"}
+    exec(SPEC, made)
+    kernel = made["more"]
+    fields = {name: getattr(kernel, name) for name in kernel.__dataclass_fields__}
+
+    def odd(rng):
+        return anything(rng) if rng.random() < 0.5 else eval(rng.choice(VALUES), made)
+
+    def one(rng, i):
+        changes = dict.fromkeys([list(fields)[i % len(fields)], *rng.sample(list(fields), rng.choice([0, 0, 1, 3]))])
+        given = fields | {name: odd(rng) for name in changes}
+        if rng.random() < 0.1:
+            del given[rng.choice(list(given))]
+        try:
+            Kernel(**given).accepts((2, 3))
+        except CudalabError as error:
+            said_clearly(error, given)
+        except TypeError as error:  # Python's own, for a field that is missing
+            assert "missing" in str(error), error
+        try:
+            Budget(odd(rng), odd(rng), odd(rng))
+        except CudalabError as error:
+            said_clearly(error)
+
+    attempt("specs", 3_100, one)
 
 
 @more(1)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from on_cpu import ORDERS, aligned, run, source
+from on_cpu import watched as compiled
 
 from cudalab import host
 from cudalab.base.errors import LaunchError, NotOnCpu
 
-SOURCE = (Path(__file__).parents[1] / "data" / "host" / "copies.cu").read_text()
-ORDERS = ("alternating", "forward", "reverse", 0, 1)
+CU = "copies.cu"
+SOURCE = source(CU)
 TILE, TILES = 128, 7
 THREADS = {"roles": 160, "handshake": 256}
 ENTRIES = (
@@ -19,27 +19,13 @@ ENTRIES = (
     *("copy_and_arrive", "by_group"),
 )
 
-pytestmark = [  # each test compiles several files
-    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
-]
 
-
-@pytest.fixture(scope="module")
-def module() -> host.Module:
-    return host.load(SOURCE, name="copies.cu")
-
-
-def aligned(n: int) -> np.ndarray:
-    """Floats at a multiple of 16 bytes."""
-    memory = np.zeros(n + 4, np.float32)
-    return memory[-memory.ctypes.data % 16 // 4 :][:n]
-
-
-def is_right(module: host.Module, entry: str, tiles: int, order: host.Order) -> bool:
-    x, y = aligned(tiles * TILE), np.zeros(TILE, np.float32)
+def is_right(module, entry, tiles, order, name=""):
+    """Whether an entry of the file is; `name`: that of its copy with a bug."""
+    x, y = aligned(np.zeros(tiles * TILE, np.float32)), np.zeros(TILE, np.float32)
     x[:] = np.random.default_rng(tiles).integers(-9, 9, x.size)
     shared = 3 * 4 * TILE if entry == "block_pipeline" else 0
-    module.launch(entry, (1, 1, 1), (THREADS.get(entry, TILE), 1, 1), [x, y, np.int32(tiles)], shared, order)
+    run(module, name or entry, 1, THREADS.get(entry, TILE), x, y, np.int32(tiles), shared=shared, order=order)
     weights = np.arange(1, tiles + 1)[:, None]
     return bool((y == (x.reshape(tiles, TILE)[:, ::-1] * weights).sum(0)).all())
 
@@ -52,16 +38,15 @@ def test_tiles_that_are_fetched_while_others_are_summed(module, entry, order):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_tail_of_zeros_a_bulk_copy_and_threads_that_drop_out(module, order):
-    x, y = aligned(TILE), np.zeros(TILE, np.float32)
-    x[:] = np.arange(1, TILE + 1)
-    module.launch("tail", (1, 1, 1), (1, 1, 1), [x, y, np.int32(3)], order=order)
+    x, y = aligned(np.arange(1, TILE + 1, dtype=np.float32)), np.zeros(TILE, np.float32)
+    run(module, "tail", 1, 1, x, y, np.int32(3), order=order)
     assert list(y[:4]) == [1, 2, 3, 0]
     for entry in ("bulk", "c_barrier"):
         y[:] = 0
-        module.launch(entry, (1, 1, 1), (TILE, 1, 1), [x, y], order=order)
+        run(module, entry, 1, TILE, x, y, order=order)
         np.testing.assert_array_equal(y, x[::-1])
     counts = np.zeros(64, np.int32)
-    module.launch("drop_out", (1, 1, 1), (64, 1, 1), [counts, np.int32(4)], order=order)
+    run(module, "drop_out", 1, 64, counts, np.int32(4), order=order)
     np.testing.assert_array_equal(counts.reshape(16, 4), np.tile([0, 16, 32, 48], (16, 1)))
 
 
@@ -115,53 +100,30 @@ def mistaken() -> host.Module:
     return host.load(text, name="bugs.cu")
 
 
+def wrong(mistaken, bug, order):
+    try:
+        return not is_right(mistaken, BUGS[bug][0], TILES, order, f"bug_{bug}")
+    except LaunchError:
+        return True
+
+
 @pytest.mark.parametrize("bug", range(len(BUGS)), ids=[f"{entry}: {right} {wrong}" for entry, right, wrong in BUGS])
 def test_a_bug_gives_a_wrong_result_or_an_error(mistaken, bug):
     """In one of the orders that a check tries; a shuffled one lets some copies land at once."""
-    entry, found = BUGS[bug][0], []
-    for order in ORDERS:
-        x, y = aligned(TILES * TILE), np.zeros(TILE, np.float32)
-        x[:] = np.random.default_rng(1).integers(-9, 9, x.size)
-        shared = 3 * 4 * TILE if entry == "block_pipeline" else 0
-        try:
-            mistaken.launch(
-                f"bug_{bug}", (1, 1, 1), (THREADS.get(entry, TILE), 1, 1), [x, y, np.int32(TILES)], shared, order
-            )
-        except LaunchError:
-            found.append(order)
-            continue
-        weights = np.arange(1, TILES + 1)[:, None]
-        if (y != (x.reshape(TILES, TILE)[:, ::-1] * weights).sum(0)).any():
-            found.append(order)
-    assert found
+    assert any(wrong(mistaken, bug, order) for order in ORDERS)
 
 
 @pytest.mark.parametrize(
     ("bug", "says"),
     [
-        (
-            BUGS.index(("double_buffer", "    __pipeline_commit();\n    float", "    float")),
-            r"destination of this asynchronous",
-        ),
-        (
-            BUGS.index(("copy_and_arrive", "init(&bar, blockDim.x);", "")),
-            r"a barrier that is not initialized: let one thread",
-        ),
-        (
-            BUGS.index(("roles", "pipe.consumer_release();", "")),
-            r"128 have returned, 32 wait for a phase of .* bugs.cu:\d+",
-        ),
+        (("double_buffer", "    __pipeline_commit();\n    float", "    float"), "destination of this asynchronous"),
+        (("copy_and_arrive", "init(&bar, blockDim.x);", ""), "a barrier that is not initialized: let one thread"),
+        (("roles", "pipe.consumer_release();", ""), r"128 have returned, 32 wait for a phase of .* bugs.cu:\d+"),
     ],
 )
 def test_what_is_said_of_a_bug(mistaken, bug, says):
-    threads = THREADS.get(BUGS[bug][0], TILE)
     with pytest.raises(LaunchError, match=says):
-        mistaken.launch(
-            f"bug_{bug}",
-            (1, 1, 1),
-            (threads, 1, 1),
-            [aligned(TILES * TILE), np.zeros(TILE, np.float32), np.int32(TILES)],
-        )
+        is_right(mistaken, bug[0], TILES, "alternating", f"bug_{BUGS.index(bug)}")
 
 
 WRONG_COPIES = """#include <cuda_pipeline.h>
@@ -200,7 +162,7 @@ __global__ void written(float* x, int n) { __shared__ float s;
 )
 def test_copies_and_arrivals_that_a_gpu_does_not_take(wrong_copies, entry, value, says):
     with pytest.raises(LaunchError, match=f"copy.cu:{says}"):
-        wrong_copies.launch(entry, (1, 1, 1), (1, 1, 1), [aligned(16), np.int32(value)])
+        run(wrong_copies, entry, 1, 1, aligned(np.zeros(16, np.float32)), np.int32(value))
 
 
 @pytest.fixture(scope="module")
@@ -208,30 +170,26 @@ def wrong_copies() -> host.Module:
     return host.load(WRONG_COPIES, name="copy.cu")
 
 
+BARRIER = "__shared__ cuda::barrier<cuda::thread_scope_block"
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (
-            "__shared__ cuda::barrier<cuda::thread_scope_block, F> b; b.arrive_and_wait();",
-            "a cuda::barrier with a completion",
-        ),
-        (
-            "__shared__ cuda::barrier<cuda::thread_scope_block> b; *x = *cuda::device::barrier_native_handle(b);",
-            "PTX on the",
-        ),
+        (f"{BARRIER}, F> b; b.arrive_and_wait();", "a cuda::barrier with a completion"),
+        (f"{BARRIER}> b; *x = *cuda::device::barrier_native_handle(b);", "PTX on the"),
         ("cuda::atomic_ref<F> a(*new F); a.store(F{});", "an atomic of this size"),
     ],
 )
 def test_what_a_barrier_or_an_atomic_cannot_do_is_refused_with_its_line(line, says):
     text = "#include <cuda/barrier>\nstruct F { long x[2]; __device__ void operator()() {} };\n"
-    text += "__global__ void k(long* x) {\n"
     with pytest.raises(NotOnCpu, match=f"^k.cu:4: {says}.* cannot run on the CPU"):
-        host.load(f"{text}  {line} }}", name="k.cu")
+        host.load(f"{text}__global__ void k(long* x) {{\n  {line} }}", name="k.cu")
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_right_copies_are_no_races(entry):
     """A barrier, a pipeline and a wait order what is before them."""
-    module = host.load(SOURCE, name="copies.cu", races=True)
+    module = compiled(SOURCE)
     assert all(is_right(module, entry, TILES, order) for order in ORDERS)

@@ -2,59 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from on_cpu import ORDERS, error_of, run, source, watched
 
-from cudalab import host
-from cudalab.base.errors import LaunchError
-
-DATA = Path(__file__).parents[1] / "data" / "host"
-ORDERS = ("alternating", "forward", "reverse", 0, 1)
-
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
-
-
-@pytest.fixture(scope="module")
-def module() -> host.Module:
-    return host.load((DATA / "atomic_ref.cu").read_text(), name="atomic_ref.cu")
+CU = "atomic_ref.cu"
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_histogram_and_extremes(module, order):
-    rng = np.random.default_rng(0)
+def test_a_histogram_and_extremes(module, rng, order):
     x, bins = rng.integers(0, 256, 10_000, dtype=np.uint8), np.zeros(256, np.int32)
-    module.launch("histogram", (5, 1, 1), (96, 1, 1), [x, np.int32(x.size), bins], order=order)
+    run(module, "histogram", 5, 96, x, np.int32(x.size), bins, order=order)
     np.testing.assert_array_equal(bins, np.bincount(x, minlength=256))
     values, y = rng.integers(-99, 99, 1000).astype(np.float32), np.array([1e9, -1e9, 0], np.float32)
-    module.launch("extremes", (8, 1, 1), (128, 1, 1), [values, np.int32(1000), y], order=order)
+    run(module, "extremes", 8, 128, values, np.int32(1000), y, order=order)
     assert list(y) == [values.min(), values.max(), values.sum()]
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_waiting_for_a_value(module, order):
     values, y = np.zeros(21, np.int32), np.zeros(2, np.int32)
-    module.launch("relay", (20, 1, 1), (32, 1, 1), [values, np.zeros(1, np.int32)], order=order)
+    run(module, "relay", 20, 32, values, np.zeros(1, np.int32), order=order)
     np.testing.assert_array_equal(values, 2 ** np.arange(21) - 1)
-    module.launch("in_block", (1, 1, 1), (96, 1, 1), [y], order=order)
+    run(module, "in_block", 1, 96, y, order=order)
     assert list(y) == [sum(range(96)) * 2 + 1, sum(range(96)) * 2]
 
 
 def test_bits_and_the_standard_library(module):
     y = np.array([2**32 - 1, 0, 0, 0, 0, 1], np.uint32)
-    module.launch("bits", (1, 1, 1), (32, 1, 1), [y])
+    run(module, "bits", 1, 32, y)
     assert list(y) == [0, 2**32 - 1, 0, 32, 2**32 - 32, 0]
     values = np.zeros(11, np.float32)
-    module.launch("standard", (1, 1, 1), (1, 1, 1), [values])
+    run(module, "standard", 1, 1, values)
     assert list(values) == [1, 2, 3, 9, 13, 1, 3, 1, np.float32(65504 + 2**-7), 1, 3]
 
 
 def test_a_count_that_is_not_atomic_is_found():
-    text = (
-        (DATA / "atomic_ref.cu").read_text().replace("bin.fetch_add(1, cuda::memory_order_relaxed);", "++mine[x[i]];")
-    )
-    module = host.load(text, name="atomic_ref.cu", races=True)
+    text = source(CU).replace("bin.fetch_add(1, cuda::memory_order_relaxed);", "++mine[x[i]];")
     x, bins = np.zeros(1000, np.uint8), np.zeros(256, np.int32)
-    with pytest.raises(LaunchError, match="race on 4 bytes of shared memory"):
-        module.launch("histogram", (1, 1, 1), (64, 1, 1), [x, np.int32(x.size), bins])
+    said = error_of(watched(text), "histogram", 1, 64, x, np.int32(x.size), bins)
+    assert "race on 4 bytes of shared memory" in said

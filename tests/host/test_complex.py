@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from on_cpu import run
 
-from cudalab import host
-
-DATA = Path(__file__).parents[1] / "data" / "host"
-N = 200
-
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
-
-
-@pytest.fixture(scope="module")
-def module():
-    return host.load((DATA / "complex_numbers.cu").read_text(), name="complex_numbers.cu")
+CU, N = "complex_numbers.cu", 200
 
 
 def drawn(rng, kind, spread):
@@ -26,11 +15,10 @@ def drawn(rng, kind, spread):
 
 
 @pytest.mark.parametrize(("entry", "kind", "spread"), [("singles", np.complex64, 15), ("doubles", np.complex128, 120)])
-def test_functions_of_cucomplex(module, entry, kind, spread):
-    rng = np.random.default_rng(0)
+def test_functions_of_cucomplex(module, rng, entry, kind, spread):
     a, b = drawn(rng, kind, spread), drawn(rng, kind, spread)
     y, length = np.zeros((7, N), kind), np.zeros(N, a.real.dtype)
-    module.launch(entry, (1, 1, 1), (256, 1, 1), [y, length, a, b, np.int32(N)])
+    run(module, entry, 1, 256, y, length, a, b, np.int32(N))
     wide = np.clongdouble
     p, q = a.astype(wide), b.astype(wide)
     eps = np.finfo(kind).eps
@@ -42,14 +30,13 @@ def test_functions_of_cucomplex(module, entry, kind, spread):
 def test_lengths_and_quotients_of_huge_numbers_do_not_overflow(module):
     a = np.full(N, 2e38 + 1e38j, np.complex64)
     y, length = np.zeros((7, N), np.complex64), np.zeros(N, np.float32)
-    module.launch("singles", (1, 1, 1), (256, 1, 1), [y, length, a, a, np.int32(N)])
+    run(module, "singles", 1, 256, y, length, a, a, np.int32(N))
     np.testing.assert_allclose(length, np.float32(np.hypot(2e38, 1e38)), rtol=1e-6)
     np.testing.assert_allclose(y[3], 1, rtol=1e-6)
 
 
-def test_classes_of_libcudacxx_and_thrust(module):
-    rng = np.random.default_rng(0)
+def test_classes_of_libcudacxx_and_thrust(module, rng):
     a, b = (drawn(rng, np.complex64, 1)[:64] for _ in "ab")
     y = np.zeros(64, np.complex64)
-    module.launch("classes", (1, 1, 1), (64, 1, 1), [y, a, b])
+    run(module, "classes", 1, 64, y, a, b)
     np.testing.assert_allclose(y, a * b + np.exp(a) * abs(b), rtol=1e-5, atol=1e-5)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import on_cpu
 import pytest
+from on_cpu import error_of, run
 
 from cudalab import host
-from cudalab.base.errors import LaunchError, Unavailable
 
+CU = "l.cu"
 BLOCKS, THREADS = 13, 64  # no multiple of the blocks that live at the same time
 SEEDS = (3, 4, 5)
 SOURCE = """#include <cuda/atomic>
@@ -44,17 +46,10 @@ __global__ void unfenced(int* y) { for (bool done = false; !done;)
 RIGHT = ("retried", "by_object", "by_shared", "locked", "last")
 LOST = ("once", "once_by_object", "once_a_block", "once_in_shared", "exchanged")
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
-
-
-@pytest.fixture(scope="module")
-def module() -> host.Module:
-    return host.load(SOURCE, name="l.cu")
-
 
 def counted(module: host.Module, entry: str, order: host.Order) -> int:
     y = np.zeros(2, np.int32)  # the second is the lock
-    module.launch(entry, (BLOCKS, 1, 1), (THREADS, 1, 1), [y], order=order)
+    run(module, entry, BLOCKS, THREADS, y, order=order)
     return int(y[0])
 
 
@@ -75,7 +70,7 @@ def test_each_block_runs_once_in_a_grid_of_three_dimensions(module):
         atomicExch(&y[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x], 1 + threadIdx.x);
         if (threadIdx.x == 0) atomicAdd(&y[105], 1); }"""
     y = np.zeros(106, np.int32)
-    host.load(text).launch("k", (7, 5, 3), (4, 1, 1), [y], order=9)
+    run(host.load(text), "k", (7, 5, 3), 4, y, order=9)
     assert y[105] == 105 and y[:105].min() >= 1
 
 
@@ -83,20 +78,13 @@ def test_each_block_runs_once_in_a_grid_of_three_dimensions(module):
 
 
 @pytest.fixture(scope="module")
-def watched() -> host.Module:
+def watched():
     lines = [line for line in SOURCE.splitlines() if "atomic_ref" not in line and "compare_exchange" not in line]
-    try:
-        return host.load("\n".join(lines[1:]), races=True)
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    return on_cpu.watched("\n".join(lines[1:]))
 
 
-def said(module: host.Module, entry: str, order: host.Order) -> str:
-    try:
-        counted(module, entry, order)
-    except LaunchError as error:
-        return str(error)
-    return ""
+def said(module, entry, order):
+    return error_of(module, entry, BLOCKS, THREADS, np.zeros(2, np.int32), order=order)
 
 
 @pytest.mark.parametrize("order", ["alternating", *SEEDS])

@@ -1,40 +1,24 @@
-"""CUB's block and warp collectives on the CPU executor, in every order of threads, and what their misuse does."""
+"""CUB's block and warp module on the CPU executor, in every order of threads, and what their misuse does."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
+import on_cpu
 import pytest
 
 from cudalab import host
-from cudalab.base.errors import LaunchError, NotOnCpu, Unavailable
+from cudalab.base.errors import LaunchError, NotOnCpu
 
-DATA = Path(__file__).parents[1] / "data" / "host"
+CU = "cub.cu"
 ORDERS = ("alternating", "forward", "reverse", 5)
-
-pytestmark = [  # each test compiles several files
-    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
-]
-
-
-@pytest.fixture(scope="module")
-def collectives():
-    return host.load((DATA / "cub.cu").read_text(), name="cub.cu")
 
 
 @pytest.fixture(params=ORDERS)
-def run(request, collectives):
+def run(request, module):
     """Launch one block."""
-    return lambda entry, threads, *args: collectives.launch(
-        entry, (1, 1, 1), (threads, 1, 1), list(args), order=request.param
-    )
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
+    return lambda entry, threads, *args: on_cpu.run(module, entry, 1, threads, *args, order=request.param)
 
 
 def test_reductions_give_thread_0_the_result_and_the_others_nothing(run, rng):
@@ -150,35 +134,25 @@ __global__ void twice(const float* x, float* y) {
 """
 
 
-def sums(barrier, order):
-    x, y = np.arange(64, dtype=np.float32) ** 2, np.zeros(2, np.float32)
-    module = host.load(TWICE.replace("BARRIER", barrier), name="twice.cu")
-    module.launch("twice", (1, 1, 1), (64, 1, 1), [x[::-1].copy(), y], order=order)
-    return y.tolist() == [x.sum(), x.max()]
+def launched(module, order="alternating"):
+    x, y = np.arange(64, dtype=np.float32)[::-1] ** 2, np.zeros(2, np.float32)
+    on_cpu.run(module, "twice", 1, 64, x, y, order=order)
+    return y.tolist()
 
 
 @pytest.mark.sweep
 def test_storage_that_is_used_again_without_a_barrier_gives_a_wrong_result():
-    assert all(sums("__syncthreads();", order) for order in ORDERS)
-    x = np.arange(64, dtype=np.float32)
-    module = host.load(TWICE.replace("BARRIER", "").replace("x[threadIdx.x], cub", "-x[threadIdx.x], cub"))
-    found = set()
-    for order in (*ORDERS, 6, 7):
-        y = np.zeros(2, np.float32)
-        module.launch("twice", (1, 1, 1), (64, 1, 1), [x, y], order=order)
-        found.add(tuple(y))
-    assert len(found) > 1
+    x = np.arange(64, dtype=np.float32) ** 2
+    right = host.load(TWICE.replace("BARRIER", "__syncthreads();"))
+    assert all(launched(right, order) == [x.sum(), x.max()] for order in ORDERS)
+    wrong = host.load(TWICE.replace("BARRIER", "").replace("x[threadIdx.x], cub", "-x[threadIdx.x], cub"))
+    assert len({tuple(launched(wrong, order)) for order in (*ORDERS, 6, 7)}) > 1
 
 
 def test_storage_that_is_used_again_without_a_barrier_is_a_race_on_the_users_line():
-    try:
-        module = host.load(TWICE.replace("BARRIER", ""), name="twice.cu", races=True)
-    except Unavailable as missing:  # clang++
-        pytest.skip(str(missing))
     with pytest.raises(LaunchError, match=r"race on 4 bytes of shared memory .* without a barrier between them"):
-        module.launch("twice", (1, 1, 1), (64, 1, 1), [np.arange(64, dtype=np.float32), np.zeros(2, np.float32)])
-    right = host.load(TWICE.replace("BARRIER", "__syncthreads();"), name="twice.cu", races=True)
-    right.launch("twice", (1, 1, 1), (64, 1, 1), [np.arange(64, dtype=np.float32), np.zeros(2, np.float32)])
+        launched(on_cpu.watched(TWICE.replace("BARRIER", "")))
+    launched(on_cpu.watched(TWICE.replace("BARRIER", "__syncthreads();")))
 
 
 @pytest.mark.parametrize(
@@ -197,15 +171,13 @@ def test_misuse_is_told_with_the_users_line(body, says):
     )
     module = host.load(text + body + " if (threadIdx.x == 99) y[0] = R(t).Sum(1.0f); }", name="k.cu")
     with pytest.raises(LaunchError, match=says):
-        module.launch("k", (1, 1, 1), (64, 1, 1), [np.zeros(300, np.float32), np.zeros(1, np.float32)])
+        on_cpu.run(module, "k", 1, 64, np.zeros(300, np.float32), np.zeros(1, np.float32))
 
 
 def test_a_collective_that_not_all_threads_call_is_remarked_with_the_users_line():
-    text = TWICE.replace("float sum =", "float sum = 0; if (threadIdx.x < 32) sum =").replace(
-        "BARRIER", "__syncthreads();"
-    )
-    module = host.load(text, name="twice.cu")
-    module.launch("twice", (1, 1, 1), (64, 1, 1), [np.zeros(64, np.float32), np.zeros(2, np.float32)])
+    some = TWICE.replace("float sum =", "float sum = 0; if (threadIdx.x < 32) sum =")
+    module = host.load(some.replace("BARRIER", "__syncthreads();"), name="twice.cu")
+    launched(module)
     assert "twice.cu:5" in module.remarks["twice"]
 
 

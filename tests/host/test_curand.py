@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from on_cpu import run
 
-from cudalab import host
-
-DATA = Path(__file__).parents[1] / "data" / "host"
+CU = "random.cu"
 # Known answers of Random123 (kat_vectors, philox4x32 with 10 rounds): counter, key, result.
 KNOWN = (
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
@@ -21,18 +18,11 @@ KNOWN = (
     ),
 )
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
-
-
-@pytest.fixture(scope="module")
-def random():
-    return host.load((DATA / "random.cu").read_text(), name="random.cu")
-
 
 def drawn(module, entry, n, seed=0, sequence=0, offset=0, skip=0):
     y = np.zeros(n, np.uint32)
     numbers = [np.uint64(v) for v in (seed, sequence, offset, skip)]
-    module.launch(entry, (1, 1, 1), (1, 1, 1), [y, *numbers, np.int32(n)])
+    run(module, entry, 1, 1, y, *numbers, np.int32(n))
     return y
 
 
@@ -50,10 +40,10 @@ def words(n, count):
     return [n >> 32 * i & 0xFFFFFFFF for i in range(count)]
 
 
-def test_philox_gives_the_published_answers(random):
+def test_philox_gives_the_published_answers(module):
     counter, key, answer = (np.array(column, np.uint32) for column in zip(*KNOWN, strict=True))
     y = np.zeros((3, 4), np.uint32)
-    random.launch("block_of", (1, 1, 1), (3, 1, 1), [y, counter, key])
+    run(module, "block_of", 1, 3, y, counter, key)
     np.testing.assert_array_equal(y, answer)
     assert [philox(c, k) for c, k, _ in KNOWN] == answer.tolist()
 
@@ -62,8 +52,8 @@ def test_philox_gives_the_published_answers(random):
     ("seed", "sequence", "offset", "skip"),
     [(0, 0, 0, 0), (1234, 5, 7, 0), (2**63 + 1, 2**40, 2**33 + 2, 3), (9, 2**64 - 1, 2**64 - 1, 6)],
 )
-def test_philox_counts_offset_and_subsequence_as_documented(random, seed, sequence, offset, skip):
-    found = drawn(random, "philox", 11, seed, sequence, offset, skip)
+def test_philox_counts_offset_and_subsequence_as_documented(module, seed, sequence, offset, skip):
+    found = drawn(module, "philox", 11, seed, sequence, offset, skip)
     first = offset + skip
     wanted = []
     for i in range(first, first + 11):
@@ -72,15 +62,15 @@ def test_philox_counts_offset_and_subsequence_as_documented(random, seed, sequen
     np.testing.assert_array_equal(found, np.array(wanted, np.uint32))
 
 
-def test_philox_one_and_four_numbers_in_turn(random):
+def test_philox_one_and_four_numbers_in_turn(module):
     y = np.zeros(6, np.uint32)
-    random.launch("mixed", (1, 1, 1), (1, 1, 1), [y])
-    np.testing.assert_array_equal(y, drawn(random, "philox", 6, 7, 3, 1))
+    run(module, "mixed", 1, 1, y)
+    np.testing.assert_array_equal(y, drawn(module, "philox", 6, 7, 3, 1))
 
 
-def test_xorwow_steps_as_published_and_jumps_as_it_steps(random):
+def test_xorwow_steps_as_published_and_jumps_as_it_steps(module):
     """Marsaglia's recurrence on the numbers without their Weyl sequence; a jump is as many steps."""
-    y = drawn(random, "xorwow", 3000, seed=42)
+    y = drawn(module, "xorwow", 3000, seed=42)
     weyl = (np.arange(3000, dtype=np.uint64) * 362437).astype(np.uint32)
     low, high = 42 ^ 0xAAD26B49, 0xF7DCEFDD
     d = (6615241 + 2591861531 * high + 1099087573 * low + 362437) & 0xFFFFFFFF
@@ -88,19 +78,19 @@ def test_xorwow_steps_as_published_and_jumps_as_it_steps(random):
     t = v[:-5] ^ v[:-5] >> 2
     np.testing.assert_array_equal(v[5:], v[4:-1] ^ v[4:-1] << 4 ^ t ^ t << 1)
     for n in (1, 2, 63, 64, 1000):
-        np.testing.assert_array_equal(drawn(random, "xorwow", 9, 42, 0, n), y[n : n + 9])
-        np.testing.assert_array_equal(drawn(random, "xorwow", 9, 42, 0, 0, n), y[n : n + 9])
-    far = drawn(random, "xorwow", 9, 42, 0, 2**63, 2**63)  # 2^64 steps
+        np.testing.assert_array_equal(drawn(module, "xorwow", 9, 42, 0, n), y[n : n + 9])
+        np.testing.assert_array_equal(drawn(module, "xorwow", 9, 42, 0, 0, n), y[n : n + 9])
+    far = drawn(module, "xorwow", 9, 42, 0, 2**63, 2**63)  # 2^64 steps
     assert (far != y[:9]).all()
-    apart = [tuple(drawn(random, "xorwow", 4, 42, sequence)) for sequence in range(4)]
+    apart = [tuple(drawn(module, "xorwow", 4, 42, sequence)) for sequence in range(4)]
     assert len(set(apart)) == 4 and apart[0] == tuple(y[:4])
 
 
-def test_distributions(random):
+def test_distributions(module):
     n = 20_000
     uniform, normal = np.zeros((n, 4), np.float32), np.zeros((n, 4), np.float32)
     wide, log_normal = np.zeros((n, 4)), np.zeros(n, np.float32)
-    random.launch("distributions", (-(-n // 256), 1, 1), (256, 1, 1), [uniform, normal, wide, log_normal, np.int32(n)])
+    run(module, "distributions", -(-n // 256), 256, uniform, normal, wide, log_normal, np.int32(n))
     every = np.concatenate([uniform, wide[:, :2]], axis=1)
     assert every.min() > 0 and every.max() <= 1
     np.testing.assert_allclose(every.mean(0), 0.5, atol=0.01)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
+from on_cpu import run, source
 
 from cudalab import host
 
-DATA = Path(__file__).parents[1] / "data" / "host"
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in cast")
 KINDS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
-
-pytestmark = [
-    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
-    pytest.mark.filterwarnings("ignore:.* encountered in cast"),
-]
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
@@ -24,9 +18,8 @@ def fp8(request):
     """The compiled entries, and the dtype."""
     name = request.param
     macros = {"fp8_t": f"__nv_fp8_{name}", "PAIR": f"__nv_fp8x2_{name}", "FOUR": f"__nv_fp8x4_{name}"}
-    text = (DATA / "eight_bits.cu").read_text()
-    module = host.load(text, name="eight_bits.cu", defines={**macros, "KIND": f"__NV_{name.upper()}"})
-    return module, np.dtype(KINDS[name])
+    macros |= {"KIND": f"__NV_{name.upper()}"}
+    return host.load(source("eight_bits.cu"), name="eight_bits.cu", defines=macros), np.dtype(KINDS[name])
 
 
 def every(kind):
@@ -47,14 +40,14 @@ def same(got, want):
 
 
 def by_256(n):
-    return (-(-n // 256), 1, 1), (256, 1, 1)
+    return -(-n // 256), 256
 
 
 def test_widening_every_pattern(fp8):
     module, kind = fp8
     x = every(kind)
     y = [np.zeros(256, of) for of in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.bool_)]
-    module.launch("widen", (1, 1, 1), (256, 1, 1), [*y, x])
+    run(module, "widen", 1, 256, *y, x)
     for found in y[:4]:
         np.testing.assert_array_equal(found.astype(np.float64), x.astype(np.float64))
     np.testing.assert_array_equal(y[0].view(np.uint32) >> 31, np.arange(256) >> 7)  # the sign, of zeros and NaN too
@@ -72,7 +65,7 @@ def test_narrowing_at_and_beside_every_tie(fp8):
     x = np.concatenate([finite, ties, beyond, -beyond]).astype(np.float32)
     x = np.concatenate([x, np.nextafter(x, np.float32(np.inf)), np.nextafter(x, np.float32(-np.inf))])
     y = np.zeros(x.size, kind)
-    module.launch("narrow", *by_256(x.size), [y, x, np.int64(x.size)])
+    run(module, "narrow", *by_256(x.size), y, x, np.int64(x.size))
     same(y, saturating(x, kind))
 
 
@@ -82,7 +75,7 @@ def test_from_double_rounds_once_and_both_ways_to_overflow(fp8):
     x = rng.standard_normal(100_000) * 2.0 ** rng.integers(-20, 20, 100_000)
     x[:4] = [np.inf, -np.inf, np.nan, 1e300]
     kept, free = np.zeros(x.size, np.uint8), np.zeros(x.size, np.uint8)
-    module.launch("from_double", *by_256(x.size), [kept, free, x, np.int64(x.size)])
+    run(module, "from_double", *by_256(x.size), kept, free, x, np.int64(x.size))
     wide = x.astype(np.float32)  # no tie of 8 bits is within a rounding of these
     with np.errstate(over="ignore"):
         same(kept.view(kind), saturating(wide, kind))
@@ -93,7 +86,7 @@ def test_from_every_half_and_bfloat16(fp8):
     module, kind = fp8
     h, b = every(np.dtype(np.float16)), every(np.dtype(ml_dtypes.bfloat16))
     y, z, raw = np.zeros(1 << 16, kind), np.zeros(1 << 16, kind), np.zeros(1 << 16, np.uint8)
-    module.launch("from_16_bits", *by_256(1 << 16), [y, z, raw, h, b])
+    run(module, "from_16_bits", *by_256(1 << 16), y, z, raw, h, b)
     same(y, saturating(h.astype(np.float32), kind))
     same(z, saturating(b.astype(np.float32), kind))
     same(raw.view(kind), h.astype(np.float32).astype(kind))
@@ -104,7 +97,7 @@ def test_two_and_four_together(fp8):
     x = np.random.default_rng(1).standard_normal((64, 4)).astype(np.float32)
     pair, four = np.zeros((64, 2), kind), np.zeros((64, 4), kind)
     f2, f4 = np.zeros((64, 2), np.float32), np.zeros((64, 4), np.float32)
-    module.launch("several", (1, 1, 1), (64, 1, 1), [pair, four, f2, f4, x])
+    run(module, "several", 1, 64, pair, four, f2, f4, x)
     same(four, x.astype(kind))
     same(pair, x[:, :2].astype(kind))
     np.testing.assert_array_equal(f4, x.astype(kind).astype(np.float32))

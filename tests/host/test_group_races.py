@@ -6,11 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from on_cpu import error_of
 
-from cudalab import host
-from cudalab.base.errors import LaunchError, Unavailable
-
-ORDERS = ("alternating", "reverse", 3)
+CU = "g.cu"
 SOURCE = """#include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 #define HEAD extern __shared__ int d[]; __shared__ int s[64]; auto c = cg::this_cluster(); const int t = threadIdx.x; \\
@@ -49,32 +47,16 @@ __global__ void fine_grid(int* y) { const int t = threadIdx.x, i = blockIdx.x * 
     y[i] = t; cg::this_grid().sync(); y[256 + i] = y[(i + 64) % 256]; cg::this_grid().sync(); y[i] = 0; }
 """
 
-pytestmark = [
-    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
-]
+
+@pytest.fixture(params=["alternating", "reverse", 3])
+def said(request, watched):
+    def said(entry):
+        how = {"cooperative": True} if "grid" in entry else {"cluster": (2,)}
+        return error_of(watched, entry, 4, 64, np.zeros(512, np.int32), shared=256, order=request.param, **how)
+
+    return said
 
 
-@pytest.fixture(scope="module")
-def module() -> host.Module:
-    try:
-        return host.load(SOURCE, name="g.cu", races=True)
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-
-
-def said(module: host.Module, entry: str, order: host.Order) -> str:
-    grid = "grid" in entry
-    try:
-        module.launch(
-            entry, (4, 1, 1), (64, 1, 1), [np.zeros(512, np.int32)], 256, order, cooperative=grid,
-            cluster=None if grid else (2,),
-        )  # fmt: skip
-    except LaunchError as error:
-        return str(error)
-    return ""
-
-
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     ("entry", "lines"),
     [
@@ -82,24 +64,19 @@ def said(module: host.Module, entry: str, order: host.Order) -> str:
         ("within_a_block", {19, 20}),
     ],
 )  # fmt: skip
-def test_a_race_on_another_blocks_shared_memory_is_told_with_lines_blocks_and_threads(module, entry, lines, order):
-    text = said(module, entry, order)
+def test_a_race_on_another_blocks_shared_memory_is_told_with_lines_blocks_and_threads(said, entry, lines):
     place = r"\(\d+,0,0\)"
     who = rf"thread {place} of block {place} (?:reads|writes) at g.cu:(\d+)"
-    found = re.match(
-        rf"{entry}: race on 4 bytes of the shared memory of block {place}: {who}, {who}, without a barrier of the "
-        "cluster between them$", text,
-    )  # fmt: skip
-    assert found, text
+    what = rf"{entry}: race on 4 bytes of the shared memory of block {place}"
+    found = re.match(rf"{what}: {who}, {who}, without a barrier of the cluster between them$", said(entry))
+    assert found, said(entry)
     assert {int(line) for line in found.groups()} == lines
 
 
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("entry", ["read", "pushed", "own", "atomics", "halves", "flag", "grid"])
-def test_what_is_in_order_is_no_race(module, entry, order):
-    assert said(module, f"fine_{entry}", order) == ""
+def test_what_is_in_order_is_no_race(said, entry):
+    assert said(f"fine_{entry}") == ""
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_barrier_of_the_grid_orders_global_memory(module, order):
-    assert re.match(r"grid_late: race on 4 bytes of global memory \(argument 1\): ", said(module, "grid_late", order))
+def test_a_barrier_of_the_grid_orders_global_memory(said):
+    assert said("grid_late").startswith("grid_late: race on 4 bytes of global memory (argument 1): ")

@@ -3,49 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+import on_cpu
 import pytest
+from on_cpu import run
 
 from cudalab import host
-from cudalab.base.errors import InputError, LaunchError, NotFound, NotOnCpu, OverrunError, Unavailable
+from cudalab.base.errors import InputError, LaunchError, NotFound, NotOnCpu, OverrunError
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
-
-DATA = Path(__file__).parents[1] / "data" / "launch"
-GRID, CLUSTER = (DATA / "grid_sync.cu").read_text(), (DATA / "cluster.cu").read_text()
+CONSTANTS, GRID, CLUSTER, POLL = (
+    (on_cpu.DATA / "launch" / name).read_text() for name in ("constants.cu", "grid_sync.cu", "cluster.cu", "poll.cu")
+)
 ORDERS = ("alternating", "forward", "reverse", 7)
 BARRIER = "    grid.sync();\n    float total"
 
 
 @pytest.fixture(scope="module")
-def grid() -> host.Module:
+def grid():
     return host.load(GRID, name="grid_sync.cu")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> host.Module:
+def cluster():
     return host.load(CLUSTER, name="cluster.cu")
 
 
-def normalized(module: host.Module, order: host.Order, blocks: int = 20, **how: object) -> bool:
+def normalized(module, order, blocks=20, **how):
     x = np.random.default_rng(0).random(5000, dtype=np.float32)
-    y, partial = np.zeros_like(x), np.full(blocks, np.nan, np.float32)
-    module.launch("normalize", (blocks, 1, 1), (128, 1, 1), [y, partial, x, np.int32(x.size)], order=order, **how)
+    partial = np.full(blocks, np.nan, np.float32)
+    y = run(module, "normalize", blocks, 128, np.zeros_like(x), partial, x, np.int32(x.size), order=order, **how)
     return np.allclose(y, x / x.sum(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_grid_that_waits_for_itself(grid, order):
+def test_a_grid_that_waits_for_itself(grid, rng, order):
     assert normalized(grid, order, cooperative=True)
-    a = np.random.default_rng(0).random(999, dtype=np.float32)
+    a = rng.random(999, dtype=np.float32)
     expected = a.copy()
     for _ in range(3):
         expected = 0.25 * np.roll(expected, 1) + 0.5 * expected + 0.25 * np.roll(expected, -1)
-    args = [a, np.zeros_like(a), np.int32(999), np.int32(3)]
-    grid.launch("smooth", (3, 1, 1), (64, 1, 1), args, cooperative=True, order=order)
+    run(grid, "smooth", 3, 64, a, np.zeros_like(a), np.int32(999), np.int32(3), cooperative=True, order=order)
     np.testing.assert_allclose(a, expected, rtol=1e-5)
 
 
@@ -95,21 +93,13 @@ __global__ void k(unsigned* state, int* part, int* out) {
     out[blockIdx.x] = sum;
 }""")
     state, part, out = np.zeros(1, np.uint32), np.zeros(9, np.int32), np.zeros(9, np.int32)
-    module.launch("k", (9, 1, 1), (64, 1, 1), [state, part, out], cooperative=True)
+    run(module, "k", 9, 64, state, part, out, cooperative=True)
     np.testing.assert_array_equal(out, 36 + np.arange(9))
 
 
-POLL = (DATA / "poll.cu").read_text()
-
-
-@pytest.fixture(
-    scope="module", params=[False, pytest.param(True, marks=pytest.mark.sweep)], ids=["plain", "race detector"]
-)
-def poll(request: pytest.FixtureRequest) -> host.Module:
-    try:
-        return host.load(POLL, name="poll.cu", races=request.param)
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.sweep)], ids=["plain", "races"])
+def poll(request):
+    return on_cpu.watched(POLL) if request.param else host.load(POLL)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -123,7 +113,7 @@ def poll(request: pytest.FixtureRequest) -> host.Module:
 )  # fmt: skip
 def test_blocks_look_at_each_other_s_flags(poll, order, entry, how):
     flag, part, out = np.zeros(8, np.int32), np.zeros(8, np.int32), np.zeros((8, 64), np.int32)
-    poll.launch(entry, (8, 1, 1), (64, 1, 1), [flag, part, out], order=order, **how)
+    run(poll, entry, 8, 64, flag, part, out, order=order, **how)
     i = np.arange(8)
     other = i ^ 1 if "cluster" in how else (i + 1) % 8
     np.testing.assert_array_equal(out, np.repeat((i + 1 + other + 1)[:, None], 64, 1))
@@ -133,24 +123,22 @@ def test_blocks_look_at_each_other_s_flags(poll, order, entry, how):
 def test_looking_for_ever_beside_a_barrier_is_told(poll, entry, how):
     zeros = [np.zeros(4, np.int32)] * 3
     with pytest.raises(LaunchError, match=r"is stuck: of 64 threads \d+ wait for memory that no thread changes.* at "):
-        poll.launch(entry, (4, 1, 1), (64, 1, 1), zeros, **how)
+        run(poll, entry, 4, 64, *zeros, **how)
 
 
 # ---- clusters ----------------------------------------------------------------------------------------------------
 
 
-def counted(module: host.Module, order: host.Order) -> bool:
-    x, counts = np.random.default_rng(0).integers(0, 64, 3000, dtype=np.int32), np.zeros(64, np.int32)
-    args = [counts, x, np.int32(3000), np.int32(16)]
-    module.launch("histogram", (8, 1, 1), (64, 1, 1), args, shared=64, cluster=(4,), order=order)
-    return bool((counts == np.bincount(x, minlength=64)).all())
+def counted(module, order):
+    x = np.random.default_rng(0).integers(0, 64, 3000, dtype=np.int32)
+    args, how = (np.zeros(64, np.int32), x, np.int32(3000), np.int32(16)), {"shared": 64, "cluster": (4,)}
+    return (run(module, "histogram", 8, 64, *args, **how, order=order) == np.bincount(x, minlength=64)).all()
 
 
-def reversed_(module: host.Module, order: host.Order) -> bool:
+def reversed_(module, order):
     x = np.arange(256, dtype=np.float32)
-    y = np.zeros_like(x)
-    module.launch("reverse", (4, 1, 1), (64, 1, 1), [y, x], order=order)
-    return bool((y.reshape(2, 128) == x.reshape(2, 128)[:, ::-1]).all())
+    y = run(module, "reverse", 4, 64, np.zeros_like(x), x, order=order)
+    return (y.reshape(2, 128) == x.reshape(2, 128)[:, ::-1]).all()
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -170,7 +158,7 @@ def test_blocks_of_a_cluster_use_each_other_s_shared_memory(cluster, order):
     ],
     ids=["no last sync", "no wait", "no arrive", "one leaves early", "no first sync", "a block's barrier"],
 )  # fmt: skip
-def test_faults_of_clusters_are_caught(kind: Callable[[host.Module, host.Order], bool], old, new, says):
+def test_faults_of_clusters_are_caught(kind, old, new, says):
     assert old in CLUSTER
     bad = host.load(CLUSTER.replace(old, new, 1))
     said, right = [], 0
@@ -184,23 +172,19 @@ def test_faults_of_clusters_are_caught(kind: Callable[[host.Module, host.Order],
 
 
 @pytest.mark.parametrize(
-    ("grid", "cluster_", "says"),
+    ("blocks", "says"),
     [
-        (
-            (8, 1, 1),
-            (32,),
-            "a cluster of 32x1x1 has 32 blocks; every GPU with clusters runs up to 8, and none more than 16",
-        ),
-        ((8, 1, 1), (3,), "the grid of 8x1x1 blocks is not a multiple of the cluster of 3x1x1"),
-        ((8, 1, 1), (0,), "give whole numbers of 1 or more"),
-        ((8, 1, 1), None, r"the launch has no cluster, and rank \d is asked for; write Launch\(..., cluster=\(2,\)\)"),
-        ((8, 1, 1), (2,), "the cluster has 2 blocks, and no rank"),
+        ((32,), "a cluster of 32x1x1 has 32 blocks; every GPU with clusters runs up to 8, and none more than 16"),
+        ((3,), "the grid of 8x1x1 blocks is not a multiple of the cluster of 3x1x1"),
+        ((0,), "give whole numbers of 1 or more"),
+        (None, r"the launch has no cluster, and rank \d is asked for; write Launch\(..., cluster=\(2,\)\)"),
+        ((2,), "the cluster has 2 blocks, and no rank"),
     ],
 )
-def test_clusters_that_do_not_fit(cluster, grid, cluster_, says):
-    args = [np.zeros(64, np.int32), np.arange(64, dtype=np.int32), np.int32(64), np.int32(16)]
+def test_clusters_that_do_not_fit(cluster, blocks, says):
+    x = np.arange(64, dtype=np.int32)
     with pytest.raises(LaunchError, match=says):
-        cluster.launch("histogram", grid, (64, 1, 1), args, shared=64, cluster=cluster_)
+        run(cluster, "histogram", 8, 64, np.zeros_like(x), x, np.int32(64), np.int32(16), shared=64, cluster=blocks)
 
 
 WITH_INITIAL_VALUE = """
@@ -221,17 +205,14 @@ def test_the_blocks_of_a_cluster_share_arrays_of_a_type_with_an_initial_value(or
     cluster.sync();
     y[blockIdx.x * 32 + threadIdx.x] = cluster.map_shared_rank(part, 1 - cluster.block_rank())[threadIdx.x].top;
     cluster.sync();"""
-    y = np.zeros((2, 32), np.float32)
     module = host.load(WITH_INITIAL_VALUE.replace("BODY", body))
-    module.launch("kernel", (2, 1, 1), (32, 1, 1), [y], cluster=(2,), order=order)
+    y = run(module, "kernel", 2, 32, np.zeros((2, 32), np.float32), cluster=(2,), order=order)
     assert (y == np.arange(32) + np.array([[100], [0]])).all()
 
 
 def test_cuda_gives_no_shared_array_an_initial_value():
     module = host.load(WITH_INITIAL_VALUE.replace("BODY", "y[threadIdx.x] = part[threadIdx.x].top; __syncthreads();"))
-    y = np.zeros(32, np.float32)
-    module.launch("kernel", (1, 1, 1), (32, 1, 1), [y])
-    assert not (y == 7).any()
+    assert not (run(module, "kernel", 1, 32, np.zeros(32, np.float32)) == 7).any()
 
 
 def test_code_for_sm_90_runs_where_there_are_clusters():
@@ -245,18 +226,14 @@ __device__ int none() { return -1; }
 __device__ int cluster_rank() { return cooperative_groups::this_cluster().block_rank(); }
 extern "C" __global__ void kernel(int* y) { y[blockIdx.x] = RANK(); }
 """
-    y = np.zeros(4, np.int32)
     module = host.load("#include <cooperative_groups.h>\n" + source)
-    module.launch("kernel", (4, 1, 1), (1, 1, 1), [y], cluster=(2,))
-    assert y.tolist() == [0, 1, 0, 1]
+    assert run(module, "kernel", 4, 1, np.zeros(4, np.int32), cluster=(2,)).tolist() == [0, 1, 0, 1]
 
 
 def test_a_launch_cannot_change_the_cluster_of_the_source(cluster):
-    x = np.zeros(256, np.float32)
-    with pytest.raises(
-        LaunchError, match=r"reverse has __cluster_dims__\(2, 1, 1\), but its launch has cluster=\(4,\)"
-    ):
-        cluster.launch("reverse", (4, 1, 1), (64, 1, 1), [x, x], cluster=(4,))
+    x, says = np.zeros(256, np.float32), r"reverse has __cluster_dims__\(2, 1, 1\), but its launch has cluster=\(4,\)"
+    with pytest.raises(LaunchError, match=says):
+        run(cluster, "reverse", 4, 64, x, x, cluster=(4,))
 
 
 # ---- groups of lanes ---------------------------------------------------------------------------------------------
@@ -303,8 +280,7 @@ __global__ void wide(int* out) { auto tile = cg::tiled_partition<64>(cg::this_th
 def test_tiles_scans_coalesced_threads_and_partitions():
     text = LANES[: LANES.index("__global__ void wide")]
     x = np.random.default_rng(0).integers(0, 50, 64).astype(np.int32)
-    out = np.full((10, 64), -99, np.int32)
-    host.load(text).launch("lanes", (1, 1, 1), (64, 1, 1), [out, x])
+    out = run(host.load(text), "lanes", 1, 64, np.full((10, 64), -99, np.int32), x)
     i = np.arange(64)
     np.testing.assert_array_equal(out[0], i // 8 % 4 * 100 + 4 * 10 + i % 8)
     np.testing.assert_array_equal(out[1], x.reshape(8, 8).cumsum(1).reshape(-1))
@@ -320,9 +296,8 @@ def test_tiles_scans_coalesced_threads_and_partitions():
         labels = w % 4
         np.testing.assert_array_equal(out[6, here], np.bincount(labels, minlength=4)[labels] * 10 + len(set(labels)))
     odd = (x % 2).reshape(8, 8)
-    np.testing.assert_array_equal(
-        out[7].reshape(8, 8), np.where(odd, odd.sum(1, keepdims=True), 8 - odd.sum(1, keepdims=True))
-    )
+    total = odd.sum(1, keepdims=True)
+    np.testing.assert_array_equal(out[7].reshape(8, 8), np.where(odd, total, 8 - total))
     np.testing.assert_array_equal(out[8].reshape(8, 8), np.repeat(2 * x.reshape(8, 8)[:, 3:4], 8, 1))
     np.testing.assert_array_equal(out[9], 40 + i % 4)
 
@@ -336,15 +311,14 @@ def test_a_tile_of_several_warps_is_refused_by_name():
 
 
 def test_constants_are_set_and_keep_what_the_source_gives_them():
-    module = host.load((DATA / "constants.cu").read_text())
+    module = host.load(CONSTANTS)
     x = np.arange(8, dtype=np.float32)
-    y = np.zeros_like(x)
     module.set_constant("weights", np.array([1, 2, 3], np.float32))
-    module.launch("filter", (1, 1, 1), (8, 1, 1), [y, x, np.int32(8)])
+    y = run(module, "filter", 1, 8, np.zeros_like(x), x, np.int32(8))
     np.testing.assert_array_equal(y, np.convolve(x, [3, 2, 1], "same"))
     module.set_constant("bias", np.float64(10))
     module.set_constant("params::options", np.array([0, 20], np.float32))
-    module.launch("filter", (1, 1, 1), (8, 1, 1), [y, x, np.int32(8)])
+    y = run(module, "filter", 1, 8, np.zeros_like(x), x, np.int32(8))
     np.testing.assert_array_equal(y, np.minimum(np.convolve(x, [3, 2, 1], "same") + 10, 20))
 
 
@@ -353,31 +327,24 @@ def test_a_kernel_that_writes_to_a_constant_is_refused_and_the_value_stays():
         "__constant__ int seen[2] = {1, 2};\n"
         "__global__ void k(int* y, int how) { y[0] = seen[1]; if (how) const_cast<volatile int*>(seen)[1] = 7; }"
     )
-    y = np.zeros(1, np.int32)
     for value in (2, 5):
         with pytest.raises(
             OverrunError, match="k: writes to its __constant__ variable 'seen', which a kernel may only"
         ):
-            module.launch("k", (1, 1, 1), (1, 1, 1), [y, np.int32(1)])
-        module.launch("k", (1, 1, 1), (1, 1, 1), [y, np.int32(0)])
-        assert y[0] == value
+            run(module, "k", 1, 1, np.zeros(1, np.int32), np.int32(1))
+        assert run(module, "k", 1, 1, np.zeros(1, np.int32), np.int32(0)) == value
         module.set_constant("seen", np.array([1, 5], np.int32))
 
 
 @pytest.mark.parametrize(
     ("name", "value", "error", "says"),
     [
-        ("wights", np.ones(3, np.float32), NotFound, "no __constant__ variable named 'wights'; did you mean 'weights'"),
-        (
-            "weights",
-            np.ones(4, np.float32),
-            InputError,
-            r"got 16 bytes \(shape \(4,\)\), and it has 12 bytes \(3 elements",
-        ),
+        ("wights", np.ones(3), NotFound, "no __constant__ variable named 'wights'; did you mean 'weights'"),
+        ("weights", np.ones(4, np.float32), InputError, r"got 16 bytes \(shape \(4,\)\), and it has 12 bytes \(3 elem"),
         ("weights", np.ones(3), InputError, "got float64, and its elements are 32-bit floating point numbers"),
         ("shift", np.float32(1), InputError, "got float32, and its elements are 32-bit integers"),
     ],
 )
 def test_a_constant_that_does_not_fit(name, value, error, says):
     with pytest.raises(error, match=says):
-        host.load((DATA / "constants.cu").read_text()).set_constant(name, value)
+        host.load(CONSTANTS).set_constant(name, value)

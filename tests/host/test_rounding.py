@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import on_cpu
 import pytest
 from scipy import special
 
-from cudalab import host
-
-DATA = Path(__file__).parents[1] / "data" / "host"
-N = 60
-
-# Slow: its file has many entries.
-pytestmark = [pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")]
-
-
-@pytest.fixture(scope="module")
-def module():
-    return host.load((DATA / "rounding.cu").read_text(), name="rounding.cu")
+CU, N = "rounding.cu", 60
 
 
 def run(module, entry, *args):
-    module.launch(entry, (1, 1, 1), (64, 1, 1), [*args, np.int32(N)])
+    on_cpu.run(module, entry, 1, 64, *args, np.int32(N))
 
 
 def rounded_as_named(four, exact):
@@ -40,8 +29,7 @@ def rounded_as_named(four, exact):
 
 
 @pytest.mark.parametrize(("entry", "kind"), [("singles", np.float32), ("doubles", np.float64)])
-def test_arithmetic(module, entry, kind):
-    rng = np.random.default_rng(0)
+def test_arithmetic(module, rng, entry, kind):
     a, b, c = (rng.standard_normal((3, N)) * 2.0 ** rng.integers(-9, 9, (3, N))).astype(kind)
     y = np.zeros((N, 7, 4), kind)
     run(module, entry, a, b, c, y)
@@ -54,8 +42,7 @@ def test_arithmetic(module, entry, kind):
         assert low**2 <= abs(q) <= high**2 and y[i, 5, 3] == y[i, 5, 1]
 
 
-def test_conversions(module):
-    rng = np.random.default_rng(0)
+def test_conversions(module, rng):
     x, whole = rng.standard_normal(N), rng.integers(-(2**63), 2**63, N)
     x[0] = 1e300
     y, z = np.zeros((N, 4, 4), np.float32), np.zeros((N, 4), np.float64)
@@ -72,8 +59,7 @@ def test_conversions(module):
 @pytest.mark.parametrize(
     ("entry", "kind", "most"), [("halves", np.float16, 65504.0), ("bfloats", ml_dtypes.bfloat16, 3.3895314e38)]
 )
-def test_halves(module, entry, kind, most):
-    rng = np.random.default_rng(0)
+def test_halves(module, rng, entry, kind, most):
     x = (rng.standard_normal(N) * 10.0 ** rng.integers(-6, 4, N)).astype(np.float32)
     x[:4] = 3.4e38, -3.4e38, 1e-9 if kind is np.float16 else 1e-42, 0
     whole = rng.integers(-60000, 60000, N)
@@ -92,9 +78,8 @@ def test_halves(module, entry, kind, most):
         assert z[i, 1].tolist() == [min(max(one, -32768), 32767) for one in whole_of]
 
 
-def test_comparisons_that_nan_fulfils(module):
+def test_comparisons_that_nan_fulfils(module, rng):
     values = np.array([0, 1, -1, np.nan, np.inf, -0.0], np.float16)
-    rng = np.random.default_rng(0)
     a, b = (rng.choice(values, (N, 2)) for _ in "ab")
     y = np.zeros((N, 8), np.uint32)
     run(module, "compared", a, b, y)

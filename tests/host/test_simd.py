@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from on_cpu import run
 
-from cudalab import host
-
-DATA = Path(__file__).parents[1] / "data" / "host"
-N = 5000
-
-# Slow: its file has 86 entries.
-pytestmark = [pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")]
-
-
-@pytest.fixture(scope="module")
-def integers():
-    return host.load((DATA / "narrow_integers.cu").read_text(), name="narrow_integers.cu")
+CU, N = "narrow_integers.cu", 5000
 
 
 @pytest.fixture(scope="module")
@@ -58,42 +46,37 @@ LANES = {
     "mins": (True, lambda a, b, n: np.minimum(a, b)), "minu": (False, lambda a, b, n: np.minimum(a, b)),
 }  # fmt: skip
 TESTS = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "ge": np.greater_equal,
-    "gt": np.greater,
-    "le": np.less_equal,
-    "lt": np.less,
-}
+    "eq": np.equal, "ne": np.not_equal, "ge": np.greater_equal, "gt": np.greater, "le": np.less_equal, "lt": np.less,
+}  # fmt: skip
 
 
 def launched(module, name, words):
     y = np.zeros(N, np.uint32)
-    module.launch(f"t__v{name}", (-(-N // 256), 1, 1), (256, 1, 1), [y, *words[:2], np.int32(N)])
+    run(module, f"t__v{name}", -(-N // 256), 256, y, *words[:2], np.int32(N))
     return y
 
 
 @pytest.mark.parametrize("n", [2, 4])
-def test_every_function_of_lanes(integers, words, n):
+def test_every_function_of_lanes(module, words, n):
     for name, (signed, of) in LANES.items():
         a, b = (lanes(word, n, signed) for word in words[:2])
-        np.testing.assert_array_equal(launched(integers, f"{name}{n}", words), joined(of(a, b, n), n), name)
+        np.testing.assert_array_equal(launched(module, f"{name}{n}", words), joined(of(a, b, n), n), name)
     for name, of in TESTS.items():
         for sign in ("",) if name in ("eq", "ne") else ("s", "u"):
             holds = of(*(lanes(word, n, sign == "s") for word in words[:2]))
-            np.testing.assert_array_equal(launched(integers, f"cmp{name}{sign}{n}", words), joined(-1 * holds, n), name)
-            np.testing.assert_array_equal(launched(integers, f"set{name}{sign}{n}", words), joined(1 * holds, n), name)
+            np.testing.assert_array_equal(launched(module, f"cmp{name}{sign}{n}", words), joined(-1 * holds, n), name)
+            np.testing.assert_array_equal(launched(module, f"set{name}{sign}{n}", words), joined(1 * holds, n), name)
     for sign in "su":
         a, b = (lanes(word, n, sign == "s") for word in words[:2])
-        np.testing.assert_array_equal(launched(integers, f"sad{sign}{n}", words), abs(a - b).sum(1).astype(np.uint32))
+        np.testing.assert_array_equal(launched(module, f"sad{sign}{n}", words), abs(a - b).sum(1).astype(np.uint32))
 
 
-def test_every_entry_of_the_file_is_tested(integers):
+def test_every_entry_of_the_file_is_tested(module):
     known = {f"t__v{name}{n}" for name in LANES for n in (2, 4)}
     signs = {name: ("",) if name in ("eq", "ne") else ("s", "u") for name in TESTS}
     known |= {f"t__v{of}{t}{s}{n}" for of in ("cmp", "set") for t in TESTS for s in signs[t] for n in (2, 4)}
     known |= {f"t__vsad{sign}{n}" for sign in "su" for n in (2, 4)}
-    assert known | {"scalars", "vectors"} == set(integers.entries)
+    assert known | {"scalars", "vectors"} == set(module.entries)
 
 
 def nth_set(mask, base, offset):
@@ -104,9 +87,9 @@ def nth_set(mask, base, offset):
     return at[abs(offset) - 1] if len(at) >= abs(offset) else 0xFFFFFFFF
 
 
-def test_functions_of_whole_words(integers, words):
+def test_functions_of_whole_words(module, words):
     y = np.zeros((N, 14), np.uint32)
-    integers.launch("scalars", (-(-N // 256), 1, 1), (256, 1, 1), [y, *words, np.int32(N)])
+    run(module, "scalars", -(-N // 256), 256, y, *words, np.int32(N))
     a, b, c = words
     wrapped = lambda values: values.astype(np.uint64).astype(np.uint32)  # noqa: E731
     signed, plain = [word.view(np.int32).astype(np.int64) for word in words], [word.astype(np.int64) for word in words]
@@ -129,9 +112,9 @@ def test_functions_of_whole_words(integers, words):
     np.testing.assert_array_equal(y[:, 13], np.array(found, np.uint32))
 
 
-def test_atomics_on_vectors_and_two_bytes(integers):
+def test_atomics_on_vectors_and_two_bytes(module):
     word = np.array([0, 77], np.uint16)
     y2, y4 = np.zeros(4, np.float32)[:2], np.zeros(8, np.float32)
     y4 = y4[(-y4.ctypes.data % 16) // 4 :][:4]
-    integers.launch("vectors", (10, 1, 1), (64, 1, 1), [y2, y4, word])
+    run(module, "vectors", 10, 64, y2, y4, word)
     assert (y2.tolist(), y4.tolist(), word.tolist()) == ([640, 1280], [640, 1280, 1920, 2560], [1920, 77])

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
+from on_cpu import ORDERS, aligned, run, source
 
 from cudalab import host
 from cudalab.base.errors import LaunchError
 
-DATA = Path(__file__).parents[1] / "data" / "host"
-SOURCE = (DATA / "tensor_cores.cu").read_text()
-ORDERS = ("alternating", "forward", "reverse", 0, 1)
-
-pytestmark = [  # each test compiles several files
-    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
-]
-
-
-@pytest.fixture(scope="module")
-def module() -> host.Module:
-    return host.load(SOURCE, name="tensor_cores.cu")
-
-
-def aligned(values: np.ndarray) -> np.ndarray:
-    """A copy at a multiple of 128 bytes."""
-    memory = np.zeros(values.nbytes + 128, np.uint8)
-    copy = memory[-memory.ctypes.data % 128 :][: values.nbytes].view(values.dtype).reshape(values.shape)
-    copy[...] = values
-    return copy
+CU = "tensor_cores.cu"
+SOURCE = source(CU)
 
 
 def matmul_is_right(module: host.Module, order: host.Order) -> bool:
     rng, (m, n, k) = np.random.default_rng(0), (70, 90, 50)
     a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((k, n)).astype(np.float16)
     bias, c = rng.standard_normal(n).astype(np.float32), np.zeros((m, n), np.float32)
-    module.launch("matmul", (3, 3, 1), (128, 1, 1), [a, b, bias, c, np.int32(m), np.int32(n), np.int32(k)], order=order)
+    run(module, "matmul", (3, 3), 128, a, b, bias, c, np.int32(m), np.int32(n), np.int32(k), order=order)
     return bool(np.allclose(c, np.maximum(a.astype(float) @ b.astype(float) + bias, 0), atol=1e-4))
 
 
@@ -66,9 +47,7 @@ def test_a_bug_of_a_matmul_shows(right, wrong):
 def test_elements_of_operands_and_sums(module, order):
     a, b = np.random.default_rng(0).integers(-3, 3, (2, 16, 16))
     d = aligned(np.zeros((16, 16), np.float16))
-    module.launch(
-        "scaled", (1, 1, 1), (32, 1, 1), [aligned(a.astype(np.float16)), aligned(b.astype(np.float16)), d], order=order
-    )
+    run(module, "scaled", 1, 32, aligned(a.astype(np.float16)), aligned(b.astype(np.float16)), d, order=order)
     np.testing.assert_array_equal(d, 2 * a @ np.maximum(b, 0).T)
 
 
@@ -88,7 +67,7 @@ def test_elements_of_operands_and_sums(module, order):
 def test_what_a_warp_cannot_do(module, entry, threads, offset, says):
     a, d = aligned(np.zeros(512, np.float16)), aligned(np.zeros(512, np.float16))
     with pytest.raises(LaunchError, match=says):
-        module.launch(entry, (1, 1, 1), (threads, 1, 1), [a[offset:], a, d] if entry == "scaled" else [a, d])
+        run(module, entry, 1, threads, *[a[offset:], a, d] if entry == "scaled" else [a, d])
 
 
 SHAPES = {
@@ -105,7 +84,7 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def types() -> host.Module:
-    return host.load((DATA / "wmma_types.cu").read_text(), name="wmma_types.cu")
+    return host.load(source("wmma_types.cu"), name="wmma_types.cu")
 
 
 @pytest.mark.parametrize("order", ["alternating", 0])
@@ -120,14 +99,14 @@ def test_every_type_shape_and_layout(types, entry, order):
     left, right = (x if layout == "r" else x.T for x, layout in zip((a, b), layouts, strict=True))
     scalars = [np.dtype(total).type(2), np.dtype(total).type(3)]
     args = [aligned(np.ascontiguousarray(left).astype(factor)), aligned(np.ascontiguousarray(right).astype(factor))]
-    types.launch(entry, (1, 1, 1), (32, 1, 1), [*args, aligned(c.astype(total)), d, *scalars], order=order)
+    run(types, entry, 1, 32, *args, aligned(c.astype(total)), d, *scalars, order=order)
     np.testing.assert_array_equal(d.T.astype(float), 2 * (a @ b) + 3 * c)
 
 
 def test_tf32_has_ten_bits(types):
     a, b = np.random.default_rng(0).standard_normal((2, 16, 8)).astype(np.float32)
     d = aligned(np.zeros((16, 16), np.float32))
-    types.launch("tf32", (1, 1, 1), (32, 1, 1), [aligned(a), aligned(b), d])
+    run(types, "tf32", 1, 32, aligned(a), aligned(b), d)
 
     def rounded(x: np.ndarray) -> np.ndarray:
         return ((x.view(np.uint32) + np.uint32(0x1000)) & ~np.uint32(0x1FFF)).view(np.float32).astype(float)

@@ -7,15 +7,15 @@ import re
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from on_cpu import run
 
 import cudalab
-from cudalab import host
 from cudalab.base.errors import LaunchError
 from cudalab.engine.groups import Group
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Budget, Kernel, Launch
 
-ORDERS = ("alternating", "forward", "reverse", 3)
+CU, ORDERS = "u.cu", ("alternating", "forward", "reverse", 3)
 HEAD = "const int t = threadIdx.x, lane = t % 32; float v = x[blockIdx.x * 40 + t];"
 SOURCE = f"""
 __global__ void absent(const float* x, float* y) {{ {HEAD}
@@ -37,17 +37,10 @@ __global__ void elsewhere(const float* x, float* y) {{ {HEAD} if (t == 35)
     __syncthreads(); y[t] = v; }}
 """
 
-pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 
-
-@pytest.fixture(scope="module")
-def module() -> host.Module:
-    return host.load(SOURCE, name="u.cu")
-
-
-def launched(module: host.Module, entry: str, order: host.Order = "alternating", probe: int = 0) -> np.ndarray:
+def launched(module, entry, order="alternating", probe=0):
     y = np.zeros(40, np.float32)
-    module.launch(entry, (1, 1, 1), (40, 1, 1), [np.ones(40, np.float32), y], order=order, probe=probe)
+    run(module, entry, 1, 40, np.ones(40, np.float32), y, order=order, probe=probe)
     return y
 
 

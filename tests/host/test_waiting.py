@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from on_cpu import ORDERS, run, source
 
 from cudalab import host
 from cudalab.base.errors import LaunchError, NotOnCpu
 
-DATA = Path(__file__).parents[1] / "data" / "host"
-ORDERS = ("alternating", "forward", "reverse", 0, 1)
-
-pytestmark = [  # each test compiles several files
-    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
-]
-
-
-@pytest.fixture(scope="module")
-def module() -> host.Module:
-    return host.load((DATA / "lookback.cu").read_text(), name="lookback.cu")
+CU = "lookback.cu"
 
 
 def zeros(n: int = 1) -> np.ndarray:
@@ -30,7 +19,7 @@ def zeros(n: int = 1) -> np.ndarray:
 def scan(module: host.Module, x: np.ndarray, order: host.Order) -> np.ndarray:
     y, blocks = np.zeros_like(x), -(-x.size // 256)
     state = [zeros(), zeros(blocks), zeros(blocks), zeros(blocks)]
-    module.launch("scan", (blocks, 1, 1), (256, 1, 1), [x, y, np.int32(x.size), *state], order=order)
+    run(module, "scan", blocks, 256, x, y, np.int32(x.size), *state, order=order)
     return y
 
 
@@ -49,7 +38,7 @@ def test_a_decoupled_look_back_scan(module, order):
     ],
 )
 def test_a_wrong_look_back_is_wrong(right, wrong):
-    module = host.load((DATA / "lookback.cu").read_text().replace(right, wrong), name="lookback.cu")
+    module = host.load(source(CU).replace(right, wrong), name=CU)
     x = np.random.default_rng(0).integers(1, 50, 5000, dtype=np.int32)
     # Which blocks still have their sum alone when others look depends on the system's threads: one round may miss it.
     assert any((scan(module, x, order) != np.cumsum(x)).any() for _ in range(30) for order in ORDERS)
@@ -58,20 +47,20 @@ def test_a_wrong_look_back_is_wrong(right, wrong):
 @pytest.mark.parametrize("order", ORDERS)
 def test_blocks_that_have_not_started_start_for_one_that_waits(module, order):
     y = zeros(40)
-    module.launch("chain", (40, 1, 1), (32, 1, 1), [y, zeros(40)], order=order)
+    run(module, "chain", 40, 32, y, zeros(40), order=order)
     np.testing.assert_array_equal(y, np.cumsum(np.arange(40)))
     x, y = np.arange(640, dtype=np.int32), zeros(640)
-    module.launch("all_blocks", (20, 1, 1), (32, 1, 1), [y, x, np.zeros(1, np.uint32)], order=order)
+    run(module, "all_blocks", 20, 32, y, x, np.zeros(1, np.uint32), order=order)
     np.testing.assert_array_equal(y, x)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_threads_of_a_block_wait_for_each_other(module, order):
     y = zeros()
-    module.launch("neighbour", (1, 1, 1), (96, 1, 1), [y, zeros()], order=order)
+    run(module, "neighbour", 1, 96, y, zeros(), order=order)
     assert y[0] == 96
     y = zeros()
-    module.launch("locked", (7, 1, 1), (128, 1, 1), [y, zeros()], order=order)
+    run(module, "locked", 7, 128, y, zeros(), order=order)
     assert y[0] == 28
 
 
@@ -80,12 +69,12 @@ def test_waiting_without_end_is_told_and_does_not_hang(module):
     with pytest.raises(
         LaunchError, match=r"is stuck: of 64 threads 64 wait for memory that no thread changes.*(lookback.cu:96|\?)$"
     ):
-        module.launch("never", (3, 1, 1), (64, 1, 1), [zeros()])
+        run(module, "never", 3, 64, zeros())
     says = (
         r"is stuck: of 1024 threads 1 wait .* at (lookback.cu:50|\?); other blocks have not started: .* its number by"
     )
     with pytest.raises(LaunchError, match=says):
-        module.launch("chain", (100, 1, 1), (1024, 1, 1), [zeros(100), zeros(100)], order="reverse")
+        run(module, "chain", 100, 1024, zeros(100), zeros(100), order="reverse")
 
 
 def test_a_load_past_l1_and_a_fence_let_others_run():
@@ -95,7 +84,7 @@ def test_a_load_past_l1_and_a_fence_let_others_run():
         "  else { flag[0] = 1; flag[1] = 1; } }\n"
     )
     y = zeros()
-    module.launch("k", (1, 1, 1), (2, 1, 1), [zeros(2), y])
+    run(module, "k", 1, 2, zeros(2), y)
     assert y[0] == 7
 
 
@@ -110,14 +99,12 @@ def test_lanes_in_lockstep_on_shared_memory_are_refused_where_it_shows():
     """That the pointer is one to shared memory shows when it is read; in global memory `volatile` is what it says."""
     says = r"old.cu:2: block \(0,0,0\), thread \(\d+,0,0\): volatile shared memory cannot run on the CPU; .* lockstep"
     with pytest.raises(NotOnCpu, match=says):
-        host.load(OLD, name="old.cu").launch(
-            "old", (1, 1, 1), (64, 1, 1), [np.ones(64, np.float32), np.zeros(1, np.float32)]
-        )
+        run(host.load(OLD, name="old.cu"), "old", 1, 64, np.ones(64, np.float32), np.zeros(1, np.float32))
 
 
 def test_volatile_alone_is_no_reason_to_refuse_and_needs_no_hint():
     body = "__shared__ int s; s = 1; y[threadIdx.x] = y[threadIdx.x] + s;"
     module = host.load(f"__global__ void k(volatile int* y) {{ {body} }}")
     y = zeros(100)
-    module.launch("k", (1, 1, 1), (100, 1, 1), [y])
+    run(module, "k", 1, 100, y)
     assert (y == 1).all()

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import entries
 import numpy as np
 import pytest
-from entries import loaded
 
 from cudalab.base.errors import InputError, SpecError
 from cudalab.checks import hard_inputs
@@ -27,27 +27,16 @@ from cudalab.kernels._h200 import even_threads
 from cudalab.results.record import OK
 from cudalab.spec import cuda_source, find
 from cudalab.spec.dtype import dtype
-from cudalab.spec.kernel import Budget, blocks, draw
+from cudalab.spec.kernel import blocks, draw
 from cudalab.tools.inspect import compilers
 
 KERNELS = find.kernels()
 SAMPLE = 2**18  # values of float32, no exponent missing
 
 
-def ran(kernel, entry, arrays, shape):
-    """The output of an entry on the host."""
-    got = np.full(shape, np.nan, next(iter(arrays.values())).dtype)
-    launch = kernel.launch(entry, {**arrays, kernel.output: got})
-    loaded(kernel, dtype(got.dtype.name)).launch(entry, *launch.dims, launch.args, launch.shared)
-    return got
-
-
 def judged(kernel, entry, arrays, most):
-    with np.errstate(all="ignore"):
-        want = expected(kernel, arrays)
-    got = ran(kernel, entry, arrays, want.shape)
-    parity = compare(got, want, dtype(got.dtype.name), Budget(most))
-    assert parity.ok, f"{entry}: {parity.message}"
+    """Fail if an entry is off by more than `most` ULP on the host."""
+    entries.judged(kernel, entry, dtype(next(iter(arrays.values())).dtype.name), arrays, ulp=most)
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
@@ -200,7 +189,7 @@ def test_layernorm_beyond_the_registers_and_far_from_zero(cols, entry):
     x = (1000 + rng.standard_normal((2, cols))).astype("float32")
     rows = {"gamma": np.ones(cols, "float32"), "beta": np.zeros(cols, "float32")}
     want = expected(kernel, {"x": x, **rows})
-    got = ran(kernel, entry, {"x": x, **rows}, want.shape)
+    got = entries.outputs(kernel, entry, dtype("float32"), {"x": x, **rows})[kernel.output]
     assert np.abs(got - want).max() < 1e-4
 
 
@@ -218,7 +207,7 @@ def test_rows_are_right_however_they_are_shared_out(entry, kind):
         planned = kernel.launch(entry, {**arrays, kernel.output: got})
         shared = max(64 // threads, 1) if threads <= 32 else 1
         grid = (-(-rows // shared), 1, 1)
-        loaded(kernel, of).launch(entry, grid, (threads, shared, 1), planned.args, planned.shared)
+        entries.loaded(kernel, of).launch(entry, grid, (threads, shared, 1), planned.args, planned.shared)
         parity = compare(got, want, of, kernel.budget(of))
         assert parity.ok, f"{cols} columns, {threads} threads: {parity.message}"
 
@@ -239,7 +228,7 @@ def test_sum_has_the_same_bits_every_time():
     kernel = KERNELS["sum"]
     x = kernel.make((2**16 + 5,), dtype("float32"))["x"]
     for entry in ("sum_blocks", "sum_vec"):
-        found = {ran(kernel, entry, {"x": x}, (1,)).tobytes() for _ in range(4)}
+        found = {entries.outputs(kernel, entry, dtype("float32"), {"x": x})["y"].tobytes() for _ in range(4)}
         assert len(found) == 1, entry
 
 
@@ -248,7 +237,7 @@ def test_sum_in_many_turns(kind):
     """Whole ones and one that is cut off anywhere, as where an array is large: here for two blocks of few threads."""
     kernel, of = KERNELS["sum"], dtype(kind)
     turn = 2 * 64 * 8 * 16 // of.itemsize  # elements: 8 packs for each of 128 threads
-    module = loaded(kernel, of)
+    module = entries.loaded(kernel, of)
     for n in (3 * turn, 3 * turn + 7 * turn // 8 + 3, 2 * turn + turn // 8 + turn // 16 - 1, turn - 1, turn // 8 + 1):
         for first in (0, 1):  # on a boundary of 16 bytes, and off it
             x = kernel.make((n + 1,), of)["x"][first:]

@@ -8,7 +8,6 @@ Only FASTER is a success of the cheat.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +80,7 @@ class Cheat:
         return ("torch_native", "torch_eager") if self.form else ("pycuda:cheat", "pycuda:honest")
 
 
+TRUSTED = "in one process nothing can be hidden from a program: the spec of a reference is trusted with it"
 CHEATS = (
     # ---- kernels that find an old answer
     Cheat((1,), "skip_unless_nan", (GPU,)),
@@ -158,12 +158,7 @@ CHEATS = (
     Cheat((14,), "form_alters_inputs", (CPU, GPU), (WRONG,)),
     Cheat((29,), "form_slow_warm_up", (CPU, GPU)),
     Cheat((25,), "form_library", (CPU, GPU), (HONEST,)),
-    Cheat(
-        (12,),
-        "form_expected_values",
-        (CPU, GPU),
-        limit="in one process nothing can be hidden from a program: the spec of a reference is trusted with it",
-    ),
+    Cheat((12,), "form_expected_values", (CPU, GPU), limit=TRUSTED),
     # ---- specs that replace functions
     Cheat((11,), "patch_perf_counter", (CPU,), (REFUSED,)),
     Cheat((11,), "patch_time_till", (GPU,), (REFUSED,)),
@@ -184,7 +179,6 @@ CHEATS = (
 )
 
 # Numbers that no row above has, and why.
-IMPOSSIBLE_FOR_A_CU = "a .cu has no host code: it is compiled to machine code, and the lab alone launches it"
 NOT_TRIED = {
     26: "a .cu has no files and no pipes. A spec is a program with its user's rights: it can write any file, as every "
     "program can. Who does not trust a spec's author brings the spec and takes only the .cu",
@@ -222,13 +216,18 @@ class Outcome:
         return cls(FASTER if faster else HONEST, "; ".join(cheat.notes), ratios)
 
 
+def runs(cheats: Sequence[Cheat]) -> list[list[Cheat]]:
+    """Which cheats are timed in one run: the kernels, the forms, and each of the others alone."""
+    kernels = [cheat for cheat in cheats if not cheat.form and cheat.name != "outlives_launch"]
+    forms = [cheat for cheat in cheats if cheat.name.startswith("form_")]
+    alone = [[cheat] for cheat in cheats if cheat not in kernels and cheat not in forms]
+    return [together for together in (kernels, forms, *alone) if together]
+
+
 def timed(cheats: Sequence[Cheat], device: str, size: str, budget: float = 0.1, **options) -> dict[str, Outcome]:
     """The outcomes by name, of one run: of several cheats only where none of them replaces anything."""
     wanted = {"only": ",".join({label for cheat in cheats for label in cheat.rows}), "timeout": 60.0}
-    wanted |= {"sizes": size, "device": device, "budget": budget, **options}
-    known = inspect.signature(cudalab.bench).parameters
-    if "processes" in known:
-        wanted.setdefault("processes", 1)
+    wanted |= {"sizes": size, "device": device, "budget": budget, "processes": 1, **options}
     try:
         run = cudalab.bench(*(cheat.path for cheat in cheats), **wanted)
     except CudalabError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import Launch, host
+from cudalab import Budget, Launch, host
 from cudalab.checks.expected import Expected
 from cudalab.checks.parity import compare_all
 from cudalab.device.cpu import Cpu
@@ -38,12 +38,12 @@ def outputs(
 
 def judged(
     kernel: Kernel, entry: str, of: DType, arrays: Mapping[str, np.ndarray],
-    change: Callable[[Launch], Launch] = lambda launch: launch,
+    change: Callable[[Launch], Launch] = lambda launch: launch, ulp: float | None = None,
 ) -> None:  # fmt: skip
-    """Fail if an output is not within its budget."""
+    """Fail if an output is not within its budget, or differs by more than `ulp`."""
     got = list(outputs(kernel, entry, of, arrays, change).values())
     with np.errstate(all="ignore"):
         wanted = Expected(kernel, arrays)
-    budgets = {name: kernel.budget(of, output=name) for name in kernel.outs}
+    budgets = {name: kernel.budget(of, output=name) if ulp is None else Budget(ulp) for name in kernel.outs}
     parity = compare_all(kernel, of, budgets, got, wanted, dict(arrays))
     assert parity.ok, f"{entry}: {parity.message}"

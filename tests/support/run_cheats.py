@@ -16,7 +16,7 @@ from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from cheating import ABSENT, CHEATS, CHECK, CPU, GPU, LOADED, NOT_TRIED, TIMES, Cheat, Outcome, checked, timed
+from cheating import ABSENT, CHEATS, CHECK, CPU, GPU, LOADED, NOT_TRIED, TIMES, Cheat, Outcome, checked, runs, timed
 
 from cudalab.device import cuda
 
@@ -28,14 +28,10 @@ def outcomes(cheats: Sequence[Cheat], device: str, budget: float) -> Iterator[tu
             yield cheat, CHECK, checked(cheat)
     where, size = (GPU, "timed") if device == "cuda" else (CPU, "small")
     here = [cheat for cheat in cheats if where in cheat.where or LOADED in cheat.where]
-    kernels = [cheat for cheat in here if not cheat.form and cheat.name != "outlives_launch"]
-    forms = [cheat for cheat in here if cheat.name.startswith("form_")]
-    alone = [cheat for cheat in here if cheat not in kernels and cheat not in forms]
-    for together in (kernels, forms, *([cheat] for cheat in alone)):
-        if together:
-            found = timed(together, device, size, budget)
-            for cheat in together:
-                yield cheat, LOADED if LOADED in cheat.where else where, found[cheat.name]
+    for together in runs(here):
+        found = timed(together, device, size, budget)
+        for cheat in together:
+            yield cheat, LOADED if LOADED in cheat.where else where, found[cheat.name]
 
 
 def line(cheat: Cheat, where: str, outcome: Outcome) -> str:
@@ -58,11 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [cheat for cheat in CHEATS if not options.names or cheat.name in options.names]
     start, failed = perf_counter(), 0
     print("its medians as a share of the honest row's; ! is not as expected")
-    print(
-        " ".join(
-            (f"{'cheat':22}", f"{'of':>5}", f"{'judged by':10}", f"{'outcome':10}", *(f"{k:>7}"[:10] for k in TIMES))
-        )
-    )
+    print(f"{'cheat':22} {'of':>5} {'judged by':10} {'outcome':10}", *(f"{kind:>7}"[:10] for kind in TIMES))
     for cheat, where, outcome in outcomes(chosen, options.device, options.budget):
         print(line(cheat, where, outcome), flush=True)
         failed += not cheat.limit and outcome.verdict not in (*cheat.expected, ABSENT)

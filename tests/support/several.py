@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from specs import spec
 
-from cudalab import Budget, Kernel, Launch, Out, Scalar, Work
+from cudalab import Budget, Launch, Out, Scalar, Work
 
 ADAM = """#include <cuda_fp16.h>
 __global__ void adam(scalar_t* p, float* m, float* v, const scalar_t* g, float lr, float b1, float b2,
@@ -51,22 +52,19 @@ def moments(shape, dtype, rng):
 
 def adam(folder, **fields):
     """AdamW without decay, in place: three outputs, two dtypes, three scalars."""
-    (folder / "adam.cu").write_text(ADAM)
 
     def launch(p, m, v, g, lr, b1, b2):
         return Launch((-(-p.size // 128),), (128,), (p, m, v, g, lr, b1, b2, np.int32(p.size)))
 
-    return Kernel(**{
-        "file": str(folder / "adam.py"), "summary": "", "dtypes": ("float32", "float16"), "sizes": {"small": (3000,)},
-        "edges": ((1,), (129,)), "inputs": moments, "reference": step,
-        "outputs": {"p": Out(), "m": Out(dtype="float32"), "v": Out(dtype="float32")},
+    return spec(folder, cu=ADAM, name="adam", **{
+        "reference": step, "dtypes": ("float32", "float16"), "sizes": {"small": (3000,)}, "edges": ((1,), (129,)),
+        "inputs": moments, "outputs": {"p": Out(), "m": Out(dtype="float32"), "v": Out(dtype="float32")},
         "scalars": {"lr": Scalar(0.01), "b1": Scalar(0.9), "b2": Scalar(0.999)}, "entries": {"adam": launch},
         "budgets": {"float32": Budget(8, atol=1e-6), "float16": Budget(1)}, **fields})  # fmt: skip
 
 
 def count(folder, **fields):
     """A sum in two launches over a workspace, and a count of the positive elements in a buffer that begins at zero."""
-    (folder / "count.cu").write_text(COUNT)
 
     def launch(x, total, counts, partial):
         blocks = partial.size
@@ -75,9 +73,9 @@ def count(folder, **fields):
             Launch((1,), (1,), (partial, total, np.uint32(blocks)), entry="whole"),
         )
 
-    return Kernel(**{
-        "file": str(folder / "count.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (3000,)},
-        "edges": ((1,), (257,)), "shapes": {"x": "n", "total": "1", "counts": "2", "partial": "(n+255)//256"},
+    return spec(folder, cu=COUNT, name="count", **{
+        "reference": None, "sizes": {"small": (3000,)}, "edges": ((1,), (257,)),
+        "shapes": {"x": "n", "total": "1", "counts": "2", "partial": "(n+255)//256"},
         "outputs": {
             "total": Out(lambda x: x.sum(keepdims=True)),
             "counts": Out(lambda x: np.array([(x <= 0).sum(), (x > 0).sum()]), dtype="int32", fill=0),
@@ -101,15 +99,13 @@ TAPS = np.array([0.25, 0.5, 0.125], np.float32)
 
 def box(folder, **fields):
     """A filter whose weights are constants from the host, not symmetric: a filter that is flipped is seen."""
-    (folder / "box.cu").write_text(BOX)
 
     def reference(x):
         padded = np.concatenate([[0.0], x, [0.0]])
         return TAPS[0] * padded[:-2] + TAPS[1] * padded[1:-1] + TAPS[2] * padded[2:]
 
-    return Kernel(**{
-        "file": str(folder / "box.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (3000,)},
-        "edges": ((1,), (129,)), "reference": reference, "constants": {"taps": TAPS},
+    return spec(folder, cu=BOX, name="box", **{
+        "reference": reference, "sizes": {"small": (3000,)}, "edges": ((1,), (129,)), "constants": {"taps": TAPS},
         "entries": {"box": lambda x, y: Launch((-(-x.size // 128),), (128,), (x, y, np.int32(x.size)))},
         "budgets": {"float32": Budget(2, atol=1e-6)}, **fields})  # fmt: skip
 
@@ -142,7 +138,6 @@ def rms_backward(dy, dscale, x, w, scale):
 
 def rms(folder, **fields):
     """Rows of mean square one: a scalar, two outputs of which one is float32, and a gradient that uses an output."""
-    (folder / "rms.cu").write_text(RMS)
 
     def reference(x, w, eps):
         scale = 1 / np.sqrt((x * x).mean(axis=1) + eps)
@@ -152,9 +147,9 @@ def rms(folder, **fields):
         rows, cols = x.shape
         return Launch((-(-rows // 64),), (64,), (x, w, y, scale, eps, np.int32(rows), np.int32(cols)))
 
-    return Kernel(**{
-        "file": str(folder / "rms.py"), "summary": "", "dtypes": ("float32", "float16"), "sizes": {"small": (8, 33)},
-        "edges": ((1, 1), (65, 3)), "reference": reference, "entries": {"rms": launch},
+    return spec(folder, cu=RMS, name="rms", **{
+        "reference": reference, "dtypes": ("float32", "float16"), "sizes": {"small": (8, 33)},
+        "edges": ((1, 1), (65, 3)), "entries": {"rms": launch},
         "shapes": {"x": "rows cols", "w": "cols", "y": "rows cols", "scale": "rows"},
         "outputs": {"y": Out(), "scale": Out(dtype="float32")}, "scalars": {"eps": Scalar(1e-5)},
         "budgets": {"float32": Budget(8), "float16": Budget(1)}, "torch": rms_form, "backward": rms_backward,
@@ -171,15 +166,13 @@ FIRST_OF_4 = FIRST.replace("i / k * cols + i % k", "i / 4 * cols + i % 4")
 
 def first(folder, cu=FIRST, **more):
     """The first k columns: a scalar is a length of the output."""
-    (folder / "first.cu").write_text(cu)
 
     def launch(x, y, k):
         return Launch((-(-y.size // 64),), (64,), (x, y, *map(np.int32, x.shape), k))
 
     fields = {
-        "file": str(folder / "first.py"), "summary": "the first k columns", "dtypes": ("float32",),
         "sizes": {"small": (9, 20)}, "edges": ((1, 4), (3, 7)), "shapes": {"x": "rows cols", "y": "rows k"},
         "scalars": {"k": Scalar(4, "int32")}, "dims": {"k": "at least 1, at most cols"}, "entries": {"first": launch},
         "reference": lambda x, k: x[:, :k], "budgets": Budget(0),
     }  # fmt: skip
-    return Kernel(**fields | more)
+    return spec(folder, cu=cu, name="first", **fields | more)

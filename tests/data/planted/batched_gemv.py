@@ -1,13 +1,9 @@
 """A matrix times a vector for each batch."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks, draw
-
-
-def inputs(shape, dtype, rng):
-    batch, _, n = shape
-    return {"a": draw(shape, dtype, rng), "x": draw((batch, n), dtype, rng)}
+from cudalab import Budget, Launch, blocks
 
 
 def launch(a, x, y):
@@ -15,10 +11,9 @@ def launch(a, x, y):
     return Launch((blocks(m, 4), batch), (32, 4), (a, x, y, np.int32(m), np.int32(n)))
 
 
-batched_gemv = Kernel(
-    file=__file__, summary="batched matrix times vector", dtypes=("float32",), sizes={"small": (3, 300, 400)},
-    shapes={"a": "batch m n", "x": "batch n", "y": "batch m"},
-    edges=((1, 1, 1), (2, 5, 31), (3, 9, 33), (5, 4, 257)), reference=lambda a, x: np.einsum("bmn,bn->bm", a, x),
-    entries={"batched_gemv": launch}, inputs=inputs,
-    budgets={"float32": Budget(16, 1e-4, why="sums of up to 400 terms that may cancel")},
+batched_gemv = planted(
+    __file__, __doc__, launch, lambda a, x: np.einsum("bmn,bn->bm", a, x),
+    Budget(16, 1e-4, why="sums of up to 400 terms that may cancel"), small=(3, 300, 400),
+    edges=((1, 1, 1), (2, 5, 31), (3, 9, 33), (5, 4, 257)), shapes={"a": "batch m n", "x": "batch n", "y": "batch m"},
+
 )  # fmt: skip

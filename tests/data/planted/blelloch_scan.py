@@ -1,14 +1,9 @@
 """Exclusive scan of each row."""
 
 import numpy as np
-from rows import block_a_row, budgets
+from rows import block_a_row, planted, sums
 
-from cudalab import Kernel
-
-blelloch_scan = Kernel(
-    file=__file__, summary="exclusive scan of each row", dtypes=("float32",), sizes={"small": (33, 300)},
-    shapes={"x": "rows cols"},
-    edges=((1, 1), (3, 31), (2, 512), (5, 257)),
-    reference=lambda x: np.cumsum(np.pad(x, ((0, 0), (1, 0)))[:, :-1], axis=1),
-    entries={"blelloch_scan": block_a_row(256)}, budgets=budgets(16, 1e-4),
+blelloch_scan = planted(
+    __file__, __doc__, block_a_row(256), lambda x: np.cumsum(np.pad(x, ((0, 0), (1, 0)))[:, :-1], axis=1),
+    sums(16, 1e-4), small=(33, 300), edges=((1, 1), (3, 31), (2, 512), (5, 257)),
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Softmax of lower triangles."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch
+from cudalab import Budget, Launch
 
 
 def reference(x):
@@ -16,9 +17,7 @@ def launch(x, y):
     return Launch((count * n,), (128,), (x, y, np.int32(n)), shared=4 * n)
 
 
-causal_softmax = Kernel(
-    file=__file__, summary="softmax of lower triangles", dtypes=("float32",), sizes={"small": (2, 140, 140)},
-    shapes={"x": "count n m"},
-    edges=((1, 1, 1), (2, 3, 3), (1, 33, 33), (2, 47, 47)), reference=reference,
-    entries={"causal_softmax": launch}, budgets={"float32": Budget(32, why="an exponential and a sum")},
+causal_softmax = planted(
+    __file__, __doc__, launch, reference, Budget(32, why="an exponential and a sum"), small=(2, 140, 140),
+    edges=((1, 1, 1), (2, 3, 3), (1, 33, 33), (2, 47, 47)), shapes={"x": "count n m"},
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Convolution of each row with 7 weights."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks, draw
+from cudalab import Budget, Launch, blocks
 
 
 def reference(x, w):
@@ -15,10 +16,7 @@ def launch(x, w, y):
     return Launch((blocks(cols, 128), rows), (128,), (x, w, y, np.int32(cols)))
 
 
-conv1d = Kernel(
-    file=__file__, summary="convolution of each row", dtypes=("float32",), sizes={"small": (7, 70000)},
-    shapes={"x": "rows cols", "w": "7"},
-    edges=((1, 1), (3, 31), (2, 128), (3, 259)), reference=reference, entries={"conv1d": launch},
-    inputs=lambda shape, dtype, rng: {"x": draw(shape, dtype, rng), "w": draw((7,), dtype, rng)},
-    budgets={"float32": Budget(8, 1e-5, why="a sum of seven terms that may cancel")},
+conv1d = planted(
+    __file__, __doc__, launch, reference, Budget(8, 1e-5, why="a sum of seven terms that may cancel"), small=(7, 70000),
+    edges=((1, 1), (3, 31), (2, 128), (3, 259)), shapes={"x": "rows cols", "w": "7"},
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Convolution of each image with 3 by 3 weights."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks, draw
+from cudalab import Budget, Launch, blocks
 
 
 def reference(x, w):
@@ -15,10 +16,8 @@ def launch(x, w, y):
     return Launch((blocks(cols, 32), blocks(rows, 8), images), (32, 8), (x, w, y, np.int32(rows), np.int32(cols)))
 
 
-conv2d = Kernel(
-    file=__file__, summary="convolution of each image", dtypes=("float32",), sizes={"small": (2, 300, 400)},
+conv2d = planted(
+    __file__, __doc__, launch, reference, Budget(8, 1e-5, why="a sum of nine terms that may cancel"),
+    small=(2, 300, 400), edges=((1, 1, 1), (2, 3, 31), (3, 8, 32), (2, 17, 33)),
     shapes={"x": "images rows cols", "w": "3 3"},
-    edges=((1, 1, 1), (2, 3, 31), (3, 8, 32), (2, 17, 33)), reference=reference, entries={"conv2d": launch},
-    inputs=lambda shape, dtype, rng: {"x": draw(shape, dtype, rng), "w": draw((3, 3), dtype, rng)},
-    budgets={"float32": Budget(8, 1e-5, why="a sum of nine terms that may cancel")},
 )  # fmt: skip

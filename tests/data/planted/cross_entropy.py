@@ -1,8 +1,9 @@
 """Cross-entropy of each row."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks, draw
+from cudalab import Budget, Launch, blocks, draw
 
 
 def reference(logits, target):
@@ -21,9 +22,8 @@ def launch(logits, target, y):
     return Launch((blocks(rows, 4),), (32, 4), (logits, target, y, np.int32(rows), np.int32(cols)))
 
 
-cross_entropy = Kernel(
-    file=__file__, summary="cross-entropy of each row", dtypes=("float32",), sizes={"small": (33, 300)},
-    shapes={"logits": "rows cols", "target": "rows", "y": "rows"},
-    edges=((1, 1), (3, 31), (2, 33), (5, 257)), reference=reference, entries={"cross_entropy": launch}, inputs=inputs,
-    budgets={"float32": Budget(16, 2e-6, why="a difference of logarithm and logit")},
+cross_entropy = planted(
+    __file__, __doc__, launch, reference, Budget(16, 2e-6, why="a difference of logarithm and logit"), small=(33, 300),
+    edges=((1, 1), (3, 31), (2, 33), (5, 257)), shapes={"logits": "rows cols", "target": "rows", "y": "rows"},
+    inputs=inputs,
 )  # fmt: skip

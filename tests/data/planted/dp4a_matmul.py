@@ -1,8 +1,9 @@
 """Product of int8 matrices."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks
+from cudalab import Launch, blocks
 
 
 def inputs(shape, dtype, rng):
@@ -16,10 +17,8 @@ def launch(a, b, y):
     return Launch((blocks(n, 16), blocks(m, 8)), (16, 8), (a, b, y, np.int32(m), np.int32(n), np.int32(k)))
 
 
-dp4a_matmul = Kernel(
-    file=__file__, summary="product of int8 matrices", dtypes=("int32",), sizes={"small": (33, 47, 64)},
-    shapes={"a": "m k", "b": "n k", "y": "m n"},
-    edges=((1, 1, 4), (3, 31, 8), (16, 16, 20), (17, 9, 100)), inputs=inputs, aligned=4,
-    reference=lambda a, b: a.astype(np.int32) @ b.astype(np.int32).T, entries={"dp4a_matmul": launch},
-    budgets={"int32": Budget(0, why="integers")},
+dp4a_matmul = planted(
+    __file__, __doc__, launch, lambda a, b: a.astype(np.int32) @ b.astype(np.int32).T, small=(33, 47, 64),
+    edges=((1, 1, 4), (3, 31, 8), (16, 16, 20), (17, 9, 100)), dtypes=("int32",),
+    shapes={"a": "m k", "b": "n k", "y": "m n"}, inputs=inputs, aligned=4,
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Dropout with a hash of the index."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks
+from cudalab import Budget, Launch, blocks
 
 
 def reference(x):
@@ -15,13 +16,12 @@ def reference(x):
     return np.where(v.reshape(x.shape) < 0x40000000, 0.0, x / 0.75)
 
 
-dropout_hash = Kernel(
-    file=__file__, summary="dropout", dtypes=("float32",), sizes={"small": (5000,)},
-    shapes={"x": "n"},
-    edges=((1,), (31,), (257,), (1025,)), reference=reference,
-    entries={"dropout_hash": lambda x, y: Launch((blocks(x.size, 256),), (256,), (x, y, np.int64(x.size)))},
-    inputs=lambda shape, dtype, rng: {
-        "x": np.where(rng.random(shape) < 0.05, np.inf, rng.standard_normal(shape)).astype(dtype)
-    },
-    budgets={"float32": Budget(2, why="two roundings")},
+def inputs(shape, dtype, rng):
+    return {"x": np.where(rng.random(shape) < 0.05, np.inf, rng.standard_normal(shape)).astype(dtype)}
+
+
+dropout_hash = planted(
+    __file__, __doc__, lambda x, y: Launch((blocks(x.size, 256),), (256,), (x, y, np.int64(x.size))), reference,
+    Budget(2, why="two roundings"), small=(5000,), edges=((1,), (31,), (257,), (1025,)), shapes={"x": "n"},
+    inputs=inputs,
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Rows of a table by their indices."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks, draw
+from cudalab import Launch, blocks, draw
 
 
 def inputs(shape, dtype, rng):
@@ -16,10 +17,8 @@ def launch(table, index, y):
     return Launch((blocks(rows, 4),), (32, 4), (table, index, y, np.int64(rows), np.int32(width)))
 
 
-embedding_gather = Kernel(
-    file=__file__, summary="rows of a table", dtypes=("float32",), sizes={"small": (77, 100)},
-    shapes={"table": "words width", "index": "rows", "y": "rows width"},
-    edges=((1, 1), (3, 31), (2, 257), (5, 33)), reference=lambda table, index: table[index], inputs=inputs,
-    entries={"embedding_gather": launch},
-    budgets={"float32": Budget(0, why="values are moved")},
+embedding_gather = planted(
+    __file__, __doc__, launch, lambda table, index: table[index], small=(77, 100),
+    edges=((1, 1), (3, 31), (2, 257), (5, 33)), shapes={"table": "words width", "index": "rows", "y": "rows width"},
+    inputs=inputs,
 )  # fmt: skip

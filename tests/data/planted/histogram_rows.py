@@ -1,8 +1,9 @@
 """A histogram of each row of bytes."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch
+from cudalab import Launch
 
 
 def inputs(shape, dtype, rng):
@@ -11,11 +12,9 @@ def inputs(shape, dtype, rng):
     return {"x": x}
 
 
-histogram_rows = Kernel(
-    file=__file__, summary="a histogram of each row", dtypes=("int32",), sizes={"small": (9, 3000)},
-    shapes={"x": "rows cols", "y": "rows 256"},
-    edges=((1, 1), (3, 31), (2, 257), (5, 1023)), inputs=inputs,
-    reference=lambda x: np.stack([np.bincount(row, minlength=256) for row in x]).astype(np.int32),
-    entries={"histogram_rows": lambda x, y: Launch((x.shape[0],), (128,), (x, y, np.int32(x.shape[1])))},
-    budgets={"int32": Budget(0, why="counts")},
+histogram_rows = planted(
+    __file__, __doc__, lambda x, y: Launch((x.shape[0],), (128,), (x, y, np.int32(x.shape[1]))),
+    lambda x: np.stack([np.bincount(row, minlength=256) for row in x]).astype(np.int32), small=(9, 3000),
+    edges=((1, 1), (3, 31), (2, 257), (5, 1023)), dtypes=("int32",), shapes={"x": "rows cols", "y": "rows 256"},
+    inputs=inputs,
 )  # fmt: skip

@@ -1,9 +1,9 @@
 """Layer normalisation of each row."""
 
 import numpy as np
-from rows import EDGES, SIZES, budgets
+from rows import planted, sums
 
-from cudalab import Kernel, Launch, blocks, draw
+from cudalab import Launch, blocks
 
 
 def reference(x, gamma, beta):
@@ -16,11 +16,6 @@ def launch(x, gamma, beta, y):
     return Launch((blocks(rows, 4),), (32, 4), (x, gamma, beta, y, np.int64(rows), np.int32(cols)))
 
 
-layernorm_warp = Kernel(
-    file=__file__, summary="layer normalisation of each row", dtypes=("float32",), sizes=SIZES, edges=EDGES,
-    shapes={"x": "rows cols", "gamma": "cols", "beta": "cols"},
-    reference=reference, entries={"layernorm_warp": launch}, budgets=budgets(32, 1e-5),
-    inputs=lambda shape, dtype, rng: {
-        "x": draw(shape, dtype, rng), "gamma": draw(shape[1:], dtype, rng), "beta": draw(shape[1:], dtype, rng)
-    },
+layernorm_warp = planted(
+    __file__, __doc__, launch, reference, sums(32, 1e-5), shapes={"x": "rows cols", "gamma": "cols", "beta": "cols"},
 )  # fmt: skip

@@ -1,8 +1,14 @@
 """Matrix product."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks, draw
+from cudalab import Budget, Launch, blocks, draw
+
+
+def inputs(shape, dtype, rng):
+    m, n, k = shape
+    return {"a": draw((m, k), dtype, rng), "b": draw((k, n), dtype, rng)}
 
 
 def launch(a, b, y):
@@ -10,13 +16,9 @@ def launch(a, b, y):
     return Launch((blocks(n, 16), blocks(m, 16)), (16, 16), (a, b, y, np.int32(m), np.int32(n), np.int32(k)))
 
 
-matmul_tiled = Kernel(
-    file=__file__, summary="matrix product", dtypes=("float32",), sizes={"small": (65, 47, 5000)},
+matmul_tiled = planted(
+    __file__, __doc__, launch, lambda a, b: a @ b, Budget(16, 1e-3, why="sums of up to 5,000 terms that may cancel"),
+    small=(65, 47, 5000), edges=((1, 1, 1), (3, 31, 7), (16, 16, 16), (17, 33, 47), (65, 19, 21)),
     shapes={"a": "m k", "b": "k n", "y": "m n"},
-    edges=((1, 1, 1), (3, 31, 7), (16, 16, 16), (17, 33, 47), (65, 19, 21)),
-    reference=lambda a, b: a @ b, entries={"matmul_tiled": launch},
-    budgets={"float32": Budget(16, 1e-3, why="sums of up to 5,000 terms that may cancel")},
-    inputs=lambda shape, dtype, rng: {
-        "a": draw((shape[0], shape[2]), dtype, rng), "b": draw((shape[2], shape[1]), dtype, rng)
-    },
+    inputs=inputs,
 )  # fmt: skip

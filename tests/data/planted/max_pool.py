@@ -1,8 +1,9 @@
 """The largest value of each 3 by 3 window of an image, two apart."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks
+from cudalab import Launch, blocks
 
 
 def reference(x):
@@ -18,9 +19,7 @@ def launch(x, y):
     return Launch(grid, (32, 8), (x, y, *map(np.int32, (rows, cols, out_rows, out_cols))))
 
 
-max_pool = Kernel(
-    file=__file__, summary="the largest value of each window", dtypes=("float32",), sizes={"small": (2, 100, 130)},
+max_pool = planted(
+    __file__, __doc__, launch, reference, small=(2, 100, 130), edges=((1, 1, 1), (2, 3, 31), (3, 8, 32), (2, 17, 33)),
     shapes={"x": "images rows cols", "y": "images (rows+1)//2 (cols+1)//2"},
-    edges=((1, 1, 1), (2, 3, 31), (3, 8, 32), (2, 17, 33)), reference=reference, entries={"max_pool": launch},
-    budgets={"float32": Budget(0, why="a value is moved")},
 )  # fmt: skip

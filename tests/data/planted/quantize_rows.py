@@ -1,9 +1,9 @@
 """Each row as bytes."""
 
 import numpy as np
-from rows import EDGES, SIZES
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch
+from cudalab import Budget, Launch
 
 
 def reference(x):
@@ -12,11 +12,8 @@ def reference(x):
     return (128 + np.rint(x * scale)).astype(np.uint8)
 
 
-quantize_rows = Kernel(
-    file=__file__, summary="each row as bytes", dtypes=("uint8",), sizes=SIZES, edges=EDGES,
-    shapes={"x": "rows cols"},
-    reference=reference,
-    entries={"quantize_rows": lambda x, y: Launch((x.shape[0],), (128,), (x, y, np.int32(x.shape[1])))},
+quantize_rows = planted(
+    __file__, __doc__, lambda x, y: Launch((x.shape[0],), (128,), (x, y, np.int32(x.shape[1]))), reference,
+    Budget(1, why="halves may round the other way"), dtypes=("uint8",),
     inputs=lambda shape, dtype, rng: {"x": rng.standard_normal(shape, np.float32)},
-    budgets={"uint8": Budget(1, why="halves may round the other way")},
 )  # fmt: skip

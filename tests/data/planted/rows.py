@@ -1,11 +1,22 @@
-"""What the specs of kernels on rows share. Not a spec."""
+"""What the specs of this folder share. Not a spec."""
+
+from pathlib import Path
 
 import numpy as np
 
-from cudalab import Budget, Launch, blocks
+from cudalab import Budget, Kernel, Launch, blocks
 
-SIZES = {"small": (33, 300)}
-EDGES = ((1, 1), (3, 31), (2, 33), (5, 257), (4, 1023))
+MOVED = Budget(0, why="values are moved")
+
+
+def planted(file, summary, launch, reference, budget=MOVED, small=(33, 300), edges=None, **fields):
+    """A spec of float32 with one entry, of its file's name; by default of arrays `x` and `y` with rows and columns."""
+    given = {
+        "dtypes": ("float32",), "sizes": {"small": small}, "shapes": {"x": "rows cols"},
+        "edges": edges or ((1, 1), (3, 31), (2, 33), (5, 257), (4, 1023)),
+    }  # fmt: skip
+    entries = {Path(file).stem: launch}
+    return Kernel(file=file, summary=summary, entries=entries, reference=reference, budgets=budget, **given | fields)
 
 
 def block_a_row(threads):
@@ -23,5 +34,5 @@ def warp_a_row(warps):
     return launch
 
 
-def budgets(ulp, atol=0.0):
-    return {"float32": Budget(ulp, atol, why="sums of a row in float32")}
+def sums(ulp, atol=0.0):
+    return Budget(ulp, atol, why="sums of a row in float32")

@@ -1,9 +1,7 @@
 """Softmax of each row, 0 where all values are masked."""
 
 import numpy as np
-from rows import EDGES, SIZES, budgets, warp_a_row
-
-from cudalab import Kernel
+from rows import planted, sums, warp_a_row
 
 
 def reference(x):
@@ -13,7 +11,6 @@ def reference(x):
     return np.divide(e, total, out=np.zeros_like(e), where=total > 0)
 
 
-safe_softmax = Kernel(
-    file=__file__, summary="softmax, 0 for masked rows", dtypes=("float32",), sizes=SIZES, edges=EDGES,
-    shapes={"x": "rows cols"}, reference=reference, entries={"safe_softmax": warp_a_row(4)}, budgets=budgets(64),
+safe_softmax = planted(
+    __file__, __doc__, warp_a_row(4), reference, sums(64),
 )  # fmt: skip

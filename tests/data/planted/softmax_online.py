@@ -1,9 +1,7 @@
 """Softmax of each row."""
 
 import numpy as np
-from rows import EDGES, SIZES, block_a_row, budgets
-
-from cudalab import Kernel
+from rows import block_a_row, planted, sums
 
 
 def reference(x):
@@ -11,8 +9,6 @@ def reference(x):
     return e / e.sum(axis=1, keepdims=True)
 
 
-softmax_online = Kernel(
-    file=__file__, summary="softmax of each row", dtypes=("float32",), sizes=SIZES, edges=EDGES,
-    shapes={"x": "rows cols"},
-    reference=reference, entries={"softmax_online": block_a_row(256)}, budgets=budgets(64),
+softmax_online = planted(
+    __file__, __doc__, block_a_row(256), reference, sums(64),
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Five-point stencil."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks
+from cudalab import Budget, Launch, blocks
 
 
 def reference(x):
@@ -15,9 +16,7 @@ def launch(x, y):
     return Launch((blocks(cols, 16), blocks(rows, 16)), (16, 16), (x, y, np.int32(rows), np.int32(cols)))
 
 
-stencil2d = Kernel(
-    file=__file__, summary="five-point stencil", dtypes=("float32",), sizes={"small": (40, 3000)},
-    shapes={"x": "rows cols"},
-    edges=((1, 1), (3, 31), (16, 16), (17, 33), (65, 47)), reference=reference, entries={"stencil2d": launch},
-    budgets={"float32": Budget(4, 2e-6, why="a sum of five terms that may cancel")},
+stencil2d = planted(
+    __file__, __doc__, launch, reference, Budget(4, 2e-6, why="a sum of five terms that may cancel"), small=(40, 3000),
+    edges=((1, 1), (3, 31), (16, 16), (17, 33), (65, 47)),
 )  # fmt: skip

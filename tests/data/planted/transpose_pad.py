@@ -1,8 +1,9 @@
 """Transposition."""
 
 import numpy as np
+from rows import planted
 
-from cudalab import Budget, Kernel, Launch, blocks
+from cudalab import Launch, blocks
 
 
 def launch(x, y):
@@ -10,10 +11,7 @@ def launch(x, y):
     return Launch((blocks(cols, 32), blocks(rows, 32)), (32, 8), (x, y, np.int32(rows), np.int32(cols)))
 
 
-transpose_pad = Kernel(
-    file=__file__, summary="transposition", dtypes=("float32",), sizes={"small": (70, 5000)},
-    shapes={"x": "rows cols", "y": "cols rows"},
-    edges=((1, 1), (3, 31), (32, 32), (33, 65), (65, 47)), reference=lambda x: x.T.copy(),
-    entries={"transpose_pad": launch},
-    budgets={"float32": Budget(0, why="values are moved")},
+transpose_pad = planted(
+    __file__, __doc__, launch, lambda x: x.T.copy(), small=(70, 5000),
+    edges=((1, 1), (3, 31), (32, 32), (33, 65), (65, 47)), shapes={"x": "rows cols", "y": "cols rows"},
 )  # fmt: skip

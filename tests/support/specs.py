@@ -1,0 +1,44 @@
+"""Specs for tests of what a check makes of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cudalab import Budget, Kernel, Launch, blocks
+
+POINTWISE = """#include <cuda_fp16.h>
+__global__ void k(const {of}* x, scalar_t* y, long long n) {{
+    long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    {body}
+}}
+"""
+
+
+def spec(
+    folder: Path, reference: Callable[..., Any] | None = lambda x: x, cu: str = "", name: str = "k", **fields: Any
+) -> Kernel:
+    """A spec of float32 and 8 x 40 elements, with these fields in place of its own; `cu`: the text of its `.cu`."""
+    if cu:
+        (folder / f"{name}.cu").write_text(cu)
+    given = {
+        "file": str(folder / f"{name}.py"), "summary": name, "dtypes": ("float32",), "sizes": {"small": (8, 40)},
+        "edges": ((3, 31),), "reference": reference, "entries": {name: lambda **arrays: None},
+        "budgets": Budget(4, 1e-6),
+    }  # fmt: skip
+    return Kernel(**given | fields)
+
+
+def pointwise(
+    folder: Path, body: str, reference: Callable[..., Any] = lambda x: x + 1, of: str = "scalar_t", **fields: Any
+) -> Kernel:
+    """A kernel whose thread `i` runs `body` on `x` (of C++'s type `of`), `y` and their length `n`."""
+
+    def launch(x, y):
+        return Launch((blocks(y.size, 32),), (32,), (x, y, np.int64(y.size)))
+
+    given = {"sizes": {"small": (70,)}, "edges": (), "entries": {"k": launch}, "budgets": Budget(0.5)}
+    return spec(folder, reference, POINTWISE.format(of=of, body=body), **given | fields)
