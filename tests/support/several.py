@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 
 from cudalab import Budget, Kernel, Launch, Out, Scalar, Work
 
-ADAM = """#include <cuda_fp16.h>
-__global__ void adam(scalar_t* p, float* m, float* v, const scalar_t* g, float lr, float b1, float b2,
-                     int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float gi = float(g[i]), mi = b1 * m[i] + (1.0f - b1) * gi, vi = b2 * v[i] + (1.0f - b2) * gi * gi;
-    m[i] = mi;
-    v[i] = vi;
-    p[i] = scalar_t(float(p[i]) - lr * mi / (sqrtf(vi) + 1e-8f));
-}
-"""
-
-COUNT = """__global__ void part(const scalar_t* x, float* partial, unsigned* counts, unsigned n) {
-    __shared__ float s[256];
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    s[threadIdx.x] = i < n ? float(x[i]) : 0.0f;
-    if (i < n) atomicAdd(&counts[x[i] > scalar_t(0)], 1u);
-    __syncthreads();
-    for (int k = 128; k; k >>= 1) {
-        if (threadIdx.x < k) s[threadIdx.x] += s[threadIdx.x + k];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) partial[blockIdx.x] = s[0];
-}
-__global__ void whole(const float* partial, scalar_t* total, unsigned blocks) {
-    float sum = 0.0f;
-    for (unsigned b = 0; b < blocks; b++) sum += partial[b];
-    total[0] = scalar_t(sum);
-}
-"""
+DATA = Path(__file__).parents[1] / "data" / "several"
 
 
 def step(p, m, v, g, lr, b1, b2):
@@ -51,7 +25,7 @@ def moments(shape, dtype, rng):
 
 def adam(folder, **fields):
     """AdamW without decay, in place: three outputs, two dtypes, three scalars."""
-    (folder / "adam.cu").write_text(ADAM)
+    shutil.copy(DATA / "adam.cu", folder)
 
     def launch(p, m, v, g, lr, b1, b2):
         return Launch((-(-p.size // 128),), (128,), (p, m, v, g, lr, b1, b2, np.int32(p.size)))
@@ -66,7 +40,7 @@ def adam(folder, **fields):
 
 def count(folder, **fields):
     """A sum in two launches over a workspace, and a count of the positive elements in a buffer that begins at zero."""
-    (folder / "count.cu").write_text(COUNT)
+    shutil.copy(DATA / "count.cu", folder)
 
     def launch(x, total, counts, partial):
         blocks = partial.size
@@ -86,22 +60,12 @@ def count(folder, **fields):
         "budgets": {"float32": Budget(4, atol=1e-3)}, **fields})  # fmt: skip
 
 
-BOX = """__constant__ float taps[3];
-__global__ void box(const scalar_t* x, scalar_t* y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float s = 0.0f;
-    for (int k = -1; k <= 1; k++)
-        if (i + k >= 0 && i + k < n) s += taps[k + 1] * float(x[i + k]);
-    y[i] = scalar_t(s);
-}
-"""
 TAPS = np.array([0.25, 0.5, 0.125], np.float32)
 
 
 def box(folder, **fields):
     """A filter whose weights are constants from the host, not symmetric: a filter that is flipped is seen."""
-    (folder / "box.cu").write_text(BOX)
+    shutil.copy(DATA / "box.cu", folder)
 
     def reference(x):
         padded = np.concatenate([[0.0], x, [0.0]])
@@ -112,19 +76,6 @@ def box(folder, **fields):
         "edges": ((1,), (129,)), "reference": reference, "constants": {"taps": TAPS},
         "entries": {"box": lambda x, y: Launch((-(-x.size // 128),), (128,), (x, y, np.int32(x.size)))},
         "budgets": {"float32": Budget(2, atol=1e-6)}, **fields})  # fmt: skip
-
-
-RMS = """#include <cuda_fp16.h>
-__global__ void rms(const scalar_t* x, const scalar_t* w, scalar_t* y, float* scale, float eps, int rows, int cols) {
-    int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= rows) return;
-    float sum = 0.0f;
-    for (int c = 0; c < cols; c++) sum += float(x[row * cols + c]) * float(x[row * cols + c]);
-    float s = rsqrtf(sum / cols + eps);
-    scale[row] = s;
-    for (int c = 0; c < cols; c++) y[row * cols + c] = scalar_t(float(x[row * cols + c]) * s * float(w[c]));
-}
-"""
 
 
 def rms_form(x, w, eps: float):
@@ -142,7 +93,7 @@ def rms_backward(dy, dscale, x, w, scale):
 
 def rms(folder, **fields):
     """Rows of mean square one: a scalar, two outputs of which one is float32, and a gradient that uses an output."""
-    (folder / "rms.cu").write_text(RMS)
+    shutil.copy(DATA / "rms.cu", folder)
 
     def reference(x, w, eps):
         scale = 1 / np.sqrt((x * x).mean(axis=1) + eps)
@@ -161,11 +112,7 @@ def rms(folder, **fields):
         **fields})  # fmt: skip
 
 
-FIRST = """__global__ void first(const float* x, float* y, int rows, int cols, int k) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < rows * k) y[i] = x[i / k * cols + i % k];
-}
-"""
+FIRST = (DATA / "first.cu").read_text()
 FIRST_OF_4 = FIRST.replace("i / k * cols + i % k", "i / 4 * cols + i % 4")
 
 
