@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import specs
 from cpu_rows import cpu_rows
 
-from cudalab import Budget, In, Kernel, Launch
+from cudalab import Budget, In
 from cudalab.checks.inputs import alike
 from cudalab.device.cpu import Cpu
 from cudalab.engine import inputs
@@ -17,11 +18,8 @@ from cudalab.spec.dtype import dtype
 
 
 def kernel(folder, **fields):
-    (folder / "one.cu").write_text("__global__ void one(const float* x, float* y, int n) {}")
-    return Kernel(**{
-        "file": str(folder / "one.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (400,)}, "edges": (),
-        "reference": lambda x: x + 1, "budgets": Budget(1),
-        "entries": {"one": lambda x, y: Launch((1,), (32,), (x, y, np.int32(x.size)))}, **fields})  # fmt: skip
+    return specs.kernel(folder, "one", "", sizes={"small": (400,)}, **{
+        "reference": lambda x: x + 1, "budgets": Budget(1), **fields})  # fmt: skip
 
 
 def row(made, modes=("launch",)):

@@ -88,17 +88,9 @@ def test_a_file_with_the_name_of_something_else_has_a_spec_that_loads(tmp_path, 
 @pytest.mark.parametrize(
     ("parameters", "body", "said"),
     [
-        (
-            "Shape shape",
-            "if (threadIdx.x < shape.n) y[0] = x[0];",
-            "if Shape is a struct, let the kernel take its members",
-        ),
+        ("Shape shape", "if (threadIdx.x < shape.n) y[0] = x[0];", "if Shape is a struct, let the kernel take"),
         ("int n", "extern __shared__ float s[]; float* b = s + blockDim.x; y[0] = b[0];", 'shared=todo("the bytes'),
-        (
-            '"C" odd',
-            "extern __shared__ scalar_t s[]; y[0] = x[0];",
-            'shared=todo("the bytes of extern __shared__ scalar_t',
-        ),
+        ('"C" odd', "extern __shared__ scalar_t s[]; y[0] = x[0];", "the bytes of extern __shared__ scalar_t s[]"),
         ('"C" odd', "y[0] = x[0];", "odd of type"),
     ],
     ids=["a structure", "two parts of shared memory", "shared memory of no array", "a type with quotes"],
