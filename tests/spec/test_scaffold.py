@@ -88,15 +88,24 @@ def test_a_file_with_the_name_of_something_else_has_a_spec_that_loads(tmp_path, 
 @pytest.mark.parametrize(
     ("parameters", "body", "said"),
     [
-        ("Shape shape", "if (threadIdx.x < shape.n) y[0] = x[0];", "if Shape is a struct, let the kernel take"),
-        ("int n", "extern __shared__ float s[]; float* b = s + blockDim.x; y[0] = b[0];", 'shared=todo("the bytes'),
-        ('"C" odd', "extern __shared__ scalar_t s[]; y[0] = x[0];", "the bytes of extern __shared__ scalar_t s[]"),
-        ('"C" odd', "y[0] = x[0];", "odd of type"),
+        ("Shape shape", "if (i < shape.n) y[i] = x[i];", "if Shape is a struct, let the kernel take its members"),
+        (
+            "int n",
+            "extern __shared__ float s[]; float* b = s + blockDim.x; b[threadIdx.x] = x[i]; if (i < n) y[i] = s[i];",
+            'shared=todo("the bytes of extern __shared__ float s[]")',
+        ),
+        (
+            '"C" odd, int n',
+            "extern __shared__ scalar_t s[]; y[0] = x[0];",
+            "the bytes of extern __shared__ scalar_t s[]",
+        ),
+        ('"C" odd, int n', "y[0] = x[0];", "odd of type"),
     ],
     ids=["a structure", "two parts of shared memory", "shared memory of no array", "a type with quotes"],
 )
 def test_what_nothing_tells_is_asked(tmp_path, parameters, body, said):
-    (tmp_path / "f.cu").write_text(f"__global__ void f(const float* x, float* y, {parameters}) {{ {body} }}")
+    index = "int i = blockIdx.x * blockDim.x + threadIdx.x;" if "[i]" in body else ""
+    (tmp_path / "f.cu").write_text(f"__global__ void f(const float* x, float* y, {parameters}) {{ {index} {body} }}")
     text = scaffold.of_file(tmp_path / "f.cu")
     assert said in " ".join(text.split()), text
     compile(text, "f", "exec")
