@@ -5,6 +5,7 @@ from __future__ import annotations
 import launching
 import numpy as np
 import pytest
+import specs
 
 from cudalab.base.errors import InputError, LaunchError, NotFound
 from cudalab.device import driver
@@ -14,7 +15,7 @@ from cudalab.engine.kernel_round import cases as cases_of
 from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec.dtype import dtype
-from cudalab.spec.kernel import Budget, Kernel, Launch
+from cudalab.spec.kernel import Launch
 
 
 @pytest.mark.parametrize("name", ["grid_sync", "cluster", pytest.param("names", marks=pytest.mark.sweep)])
@@ -76,17 +77,14 @@ def test_constants(fake):
 
 
 def test_a_number_that_is_the_address_of_memory_is_refused(fake, tmp_path):
-    (tmp_path / "twice.cu").write_text(
+    text = (
         "__global__ void twice(const float* x, float* y, long long n, unsigned long long seed) {\n"
         "    if (threadIdx.x < n) y[threadIdx.x] = 2 * x[threadIdx.x];\n}\n"
     )
     mine = driver.pycuda().mem_alloc(1 << 10)
     for seed, refused in ((42, False), (2**63 + 5, False), (int(mine), True), (int(mine) + 8, True)):
-        kernel = Kernel(
-            file=str(tmp_path / "twice.py"), summary="", dtypes=("float32",), sizes={"small": (64,)}, edges=((1,),),
-            reference=lambda x: 2 * x, budgets={"float32": Budget(0)},
-            entries={"twice": lambda x, y, seed=seed: Launch((1,), (64,), (x, y, np.int64(x.size), np.uint64(seed)))},
-        )  # fmt: skip
+        entries = {"twice": lambda x, y, seed=seed: Launch((1,), (64,), (x, y, np.int64(x.size), np.uint64(seed)))}
+        kernel = specs.kernel(tmp_path, "twice", text, reference=lambda x: 2 * x, entries=entries)
         group = Group(kernel, "small", (64,), dtype("float32"))
         (case,) = cases_of(Job(fake, Selection(only=("pycuda",)), (), 0, 0.1, lambda text: None), group)
         assert (case.status == record.ERROR) == refused, case.reason

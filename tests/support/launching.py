@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import specs
 
 from cudalab.device import constants, cuda, driver, launch
 from cudalab.engine.check_plan import checks
@@ -16,7 +17,7 @@ from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
-from cudalab.spec.kernel import Budget, Kernel, Launch
+from cudalab.spec.kernel import Kernel, Launch
 
 DATA = Path(__file__).parents[1] / "data" / "launch"
 X = np.arange(64, dtype=np.float32)
@@ -57,12 +58,8 @@ def assert_in_a_graph_and_in_a_call(device: Any, name: str, entry: str) -> None:
 
 def twice(folder: Path, text: str, *more: np.generic, grid: tuple[int, ...] = (1,), **how: Any) -> Kernel:
     """A kernel `k(y, x, ...)` of one block of 64 threads, which doubles."""
-    (folder / "k.cu").write_text(text)
-    return Kernel(
-        file=str(folder / "k.py"), summary="y = 2 x", dtypes=("float32",), sizes={"small": (64,)}, edges=((64,),),
-        reference=lambda x: 2 * x, budgets={"float32": Budget(0)}, output="y",
-        entries={"k": lambda x, y: Launch(grid, (64,), (y, x, *more), **how)},
-    )  # fmt: skip
+    entries = {"k": lambda x, y: Launch(grid, (64,), (y, x, *more), **how)}
+    return specs.kernel(folder, text=text, reference=lambda x: 2 * x, output="y", entries=entries)
 
 
 SHARED = """extern __shared__ float s[];
