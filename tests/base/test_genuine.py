@@ -22,7 +22,7 @@ for code in json.loads(sys.argv[1]):
     if not os.fork():
         exec(code)
         print(*genuine.replaced(), flush=True)
-        os._exit(0)
+        sys.exit()
     assert os.wait()[1] == 0, code
 """
 
