@@ -171,16 +171,6 @@ def test_a_kernel_of_two_inputs_has_no_algorithm():
         replace(find.kernel("add2d"), cub=("reduce", "sum"))
 
 
-def test_its_absence_is_said(monkeypatch):
-    monkeypatch.setattr(cuda_compute, "installed", lambda module: False)
-    cuda_compute.missing.cache_clear()
-    try:
-        assert cuda_compute.missing("cuda").startswith("cuda.compute is not installed; ")
-        assert "install cuda-cccl[cu13], or [cu12]" in cuda_compute.missing("cuda")
-    finally:
-        cuda_compute.missing.cache_clear()
-
-
 def test_the_stand_in_is_called_as_the_library_is():
     """By the library's source: it cannot be imported without a driver."""
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import specs
 
 import cudalab
 from cudalab import host
@@ -18,9 +19,10 @@ from cudalab.base.errors import CompileError, NotOnCpu
 from cudalab.device import cuda, nvcc
 from cudalab.device.operands import Operands
 from cudalab.spec.dtype import DTYPES
-from cudalab.spec.kernel import Budget, Kernel, Launch
+from cudalab.spec.kernel import Kernel, Launch
 
 DATA = Path(__file__).parents[1] / "data" / "gpu_only"
+UNDEFINED = DATA.with_name("undefined")
 SOURCES = sorted(file.stem for file in DATA.glob("*.cu"))
 # What is said of each, and the line; "": only nvcc knows that it is not a mistake.
 REASONS = {
@@ -45,12 +47,8 @@ def nothing_beside():
 
 def twice(folder: Path, name: str, text: str) -> Kernel:
     """A kernel whose `.cu` has this text: y = 2 x."""
-    (folder / f"{name}.cu").write_text(text)
-    return Kernel(
-        file=str(folder / f"{name}.py"), summary="y = 2 x", dtypes=("float32",), sizes={"small": (1024,)},
-        edges=((256,),), reference=lambda x: 2 * x, budgets={"float32": Budget(0.5)},
-        entries={"twice": lambda x, y: Launch((-(-x.size // 256),), (256,), (x, y, np.int32(x.size)))},
-    )  # fmt: skip
+    entries = {"twice": lambda x, y: Launch((-(-x.size // 256),), (256,), (x, y, np.int32(x.size)))}
+    return specs.kernel(folder, name, text, sizes={"small": (1024,)}, reference=lambda x: 2 * x, entries=entries)
 
 
 def bound(kernel: Kernel):
@@ -110,53 +108,58 @@ def test_a_mistake_is_an_error_with_nvccs_line(tmp_path, name, change, says):
         bound(twice(tmp_path, name, (DATA / f"{name}.cu").read_text().replace(*change)))
 
 
-def test_a_verdict_is_kept_and_an_nvcc_that_does_not_work_is_no_verdict(tmp_path, monkeypatch):
-    """With an nvcc of ours: it notes its calls, and knows no architecture before sm_90a and no w."""
+@pytest.fixture
+def nvcc_that(tmp_path, monkeypatch):
+    """Puts an nvcc of ours in place, a shell script of these lines, with a cache of its own."""
     monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "cache"))
-    compiler, calls = tmp_path / "nvcc", tmp_path / "calls"
-    compiler.write_text(
-        f"#!/bin/sh\necho $4 >> {calls}\n"
-        "[ $4 = sm_120a ] && echo 'nvcc fatal: Unsupported gpu architecture' && exit 1\n"
-        "grep -q broken *.cu && echo 'x: error: w' && exit 1\n"
-        "[ $4 = sm_100a ] && echo 'error: $4 lacks it' && exit 1\nexit 0\n"
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(cuda, "nvcc", lambda: str(tmp_path / "nvcc"))
+
+    def does(*lines):
+        (tmp_path / "nvcc").write_text("\n".join(["#!/bin/sh", *lines, ""]))
+        (tmp_path / "nvcc").chmod(0o755)
+        nvcc._broken.cache_clear()
+
+    return does
+
+
+EMPTY = "__global__ void twice(const float* x, float* y, int n) {}"
+
+
+def test_a_verdict_is_kept_and_an_nvcc_that_does_not_work_is_no_verdict(tmp_path, nvcc_that):
+    """It notes its calls, and knows no architecture before sm_90a and no w."""
+    calls = tmp_path / "calls"
+    nvcc_that(
+        f"echo $4 >> {calls}",
+        "[ $4 = sm_120a ] && echo 'nvcc fatal: Unsupported gpu architecture' && exit 1",
+        "grep -q broken *.cu && echo 'x: error: w' && exit 1",
+        "[ $4 = sm_100a ] && echo 'error: $4 lacks it' && exit 1",
+        "exit 0",
     )
-    compiler.chmod(0o755)
-    monkeypatch.setattr(cuda, "nvcc", lambda: str(compiler))
-    nvcc._broken.cache_clear()
-    kernel = twice(tmp_path, "right", "__global__ void twice(const float* x, float* y, int n) {}")
+    kernel = twice(tmp_path, "right", EMPTY)
     found = nvcc.verdict(kernel, DTYPES["float32"])
     assert found.architecture == "sm_90a" and found == nvcc.verdict(kernel, DTYPES["float32"])
     assert calls.read_text().split() == ["sm_120a", "sm_100a", "sm_90a"]
-    broken = twice(tmp_path, "wrong", "__global__ void twice(const float* x, float* y, int n) {} // broken")
+    broken = twice(tmp_path, "wrong", f"{EMPTY} // broken")
     assert nvcc.verdict(broken, DTYPES["float32"]).error == "x: error: w"
     assert calls.read_text().split()[3:] == ["sm_120a", "sm_100a", "sm_90a", "sm_80"]  # the last: does it work at all?
-    compiler.write_text("#!/bin/sh\necho 'nvcc fatal   : Cannot find compiler g++ in PATH'\nexit 1\n")
+    nvcc_that("echo 'nvcc fatal   : Cannot find compiler g++ in PATH'", "exit 1")
     shutil.rmtree(tmp_path / "cache")
-    nvcc._broken.cache_clear()
     said = nvcc.verdict(kernel, DTYPES["float32"])
     assert said.missing == "nvcc does not work here: nvcc fatal   : Cannot find compiler g++ in PATH" and not said.error
 
 
 @pytest.mark.parametrize(("of_hopper", "refused"), [("", True), ("wgmma", False)])
-def test_static_shared_memory_that_only_the_targets_with_an_a_take_is_refused(
-    tmp_path, monkeypatch, of_hopper, refused
-):
+def test_static_shared_memory_that_only_the_targets_with_an_a_take_is_refused(tmp_path, nvcc_that, of_hopper, refused):
     """Unless the `.cu` needs such a target for another reason."""
-    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "cache"))
-    compiler, says = (
-        tmp_path / "nvcc",
-        "ptxas error   : Entry function 'twice' uses too much shared data (0x10000 bytes)",
+    says = "ptxas error   : Entry function 'twice' uses too much shared data (0x10000 bytes)"
+    nvcc_that(
+        "[ -f probe.cu ] && exit 0",
+        "case $4 in *a) echo 'ptxas info    : Used 8 registers, 65536 bytes smem' >&2; exit 0;; esac",
+        "grep -q wgmma *.cu && echo 'ptxas error   : wgmma needs sm_90a' >&2",
+        f'echo "{says}" >&2; exit 1',
     )
-    compiler.write_text(
-        "#!/bin/sh\n[ -f probe.cu ] && exit 0\n"
-        "case $4 in *a) echo 'ptxas info    : Used 8 registers, 65536 bytes smem' >&2; exit 0;; esac\n"
-        "grep -q wgmma *.cu && echo 'ptxas error   : wgmma needs sm_90a' >&2\n"
-        f'echo "{says}" >&2; exit 1\n'
-    )
-    compiler.chmod(0o755)
-    monkeypatch.setattr(cuda, "nvcc", lambda: str(compiler))
-    kernel = twice(tmp_path, "own", f"__global__ void twice(const float* x, float* y, int n) {{}} // {of_hopper}")
-    found = nvcc.verdict(kernel, DTYPES["float32"])
+    found = nvcc.verdict(twice(tmp_path, "own", f"{EMPTY} // {of_hopper}"), DTYPES["float32"])
     assert (found.error, found.architecture) == ((says, "") if refused else ("", "sm_120a"))
 
 
@@ -171,27 +174,22 @@ def test_static_shared_memory_that_only_the_targets_with_an_a_take_is_refused(
         ("#define FILE <own.cuh>\n#include FILE\n", 2),
     ],
 )
-def test_a_copy_of_a_file_is_not_asked_about_again_unless_it_may_read_other_files(tmp_path, monkeypatch, head, calls):
+def test_a_copy_of_a_file_is_not_asked_about_again_unless_it_may_read_other_files(tmp_path, nvcc_that, head, calls):
     noted = tmp_path / "calls"
-    compiler = tmp_path / "nvcc"
-    compiler.write_text(f"#!/bin/sh\necho $4 >> {noted}\n")
-    compiler.chmod(0o755)
-    monkeypatch.setattr(cuda, "nvcc", lambda: str(compiler))
+    nvcc_that(f"echo $4 >> {noted}")
     for place in ("here", "there"):
         (tmp_path / place).mkdir()
         (tmp_path / place / "own.cuh").write_text("#define OWN\n")
         (tmp_path / place / "to_own.cuh").write_text("#include <own.cuh>\n")
-        kernel = twice(tmp_path / place, "right", head + "__global__ void twice(const float* x, float* y, int n) {}")
+        kernel = twice(tmp_path / place, "right", head + EMPTY)
         assert nvcc.verdict(kernel, DTYPES["float32"]).architecture == "sm_120a"
     assert len(noted.read_text().split()) == calls
 
 
 @pytest.fixture
-def fails_on_w(tmp_path, monkeypatch):
-    """An nvcc of ours: it compiles what has no w."""
-    (tmp_path / "nvcc").write_text("#!/bin/sh\n! grep -n '\\bw\\b' own.cu >&2\n")
-    (tmp_path / "nvcc").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+def fails_on_w(nvcc_that):
+    """It compiles what has no w."""
+    nvcc_that("! grep -n '\\bw\\b' own.cu >&2")
 
 
 BODY = "__global__ void twice(const float* x, float* y, int n) { int i = blockIdx.x * 256 + threadIdx.x;"
@@ -206,19 +204,21 @@ def test_what_nvcc_refuses_is_an_error_although_the_cpu_runs_it(tmp_path, fails_
     bound(twice(tmp_path, "own", f"{BODY} if (i < n) y[i] = 2 * x[i]; }}")).run()
 
 
-def test_a_header_that_only_the_lab_has_is_remarked_once(tmp_path, fails_on_w):
-    lacks = "[ -f own.cu ] || exit 0\necho 'own.cu:1:10: fatal error: curand_kernel.h: No such file' >&2; exit 1\n"
-    (tmp_path / "nvcc").write_text(f"#!/bin/sh\n{lacks}")
+def test_a_header_that_only_the_lab_has_is_remarked_once(tmp_path, nvcc_that):
+    said = "echo 'own.cu:1:10: fatal error: curand_kernel.h: No such file' >&2; exit 1"
+    nvcc_that("[ -f own.cu ] || exit 0", said)
     kernel = twice(tmp_path, "own", f"#include <curand_kernel.h>\n{BODY} if (i < n) y[i] = 2 * x[i]; }}")
     first, second = bound(kernel).remarks(), bound(kernel).remarks()
     assert (first, second) == (["nvcc did not compile it: its toolkit lacks curand_kernel.h"], [])
 
 
-def test_without_a_library_that_no_toolkit_has_a_kernel_is_skipped(tmp_path, fails_on_w, monkeypatch):
+def test_without_a_library_that_no_toolkit_has_a_kernel_is_skipped(tmp_path, nvcc_that, monkeypatch):
     """It is asked again where an include path is given later; a header that a toolkit should have is a mistake."""
-    lacks = "a=$(sed -n 's/#include <\\(.*\\)>/\\1/p' own.cu 2>/dev/null)\n[ -z \"$a$NVCC_APPEND_FLAGS\" ] && exit 0\n"
-    lacks += '[ -n "$NVCC_APPEND_FLAGS" ] && exit 0\necho "own.cu:1:10: fatal error: $a: No such file" >&2; exit 1\n'
-    (tmp_path / "nvcc").write_text(f"#!/bin/sh\n{lacks}")
+    nvcc_that(
+        "a=$(sed -n 's/#include <\\(.*\\)>/\\1/p' own.cu 2>/dev/null)",
+        '[ -z "$a" ] || [ -n "$NVCC_APPEND_FLAGS" ] && exit 0',
+        'echo "own.cu:1:10: fatal error: $a: No such file" >&2; exit 1',
+    )
     kernel = twice(tmp_path, "own", f"#include <cutlass/half.h>\n{BODY} }}")
     with pytest.raises(NotOnCpu, match=r"^own\.cu:1: .* nvcc, which does not find <cutlass/half\.h>") as caught:
         bound(kernel)
@@ -249,18 +249,6 @@ def test_what_a_launch_refuses_counts_as_compiled_by_nvcc(tmp_path, fails_on_w):
 
 # ---- what CUDA leaves undefined and the result does not show ---------------------------------------------------------
 
-UNDEFINED = """#define HEAD __shared__ float s[256]; int t = threadIdx.x
-__global__ void branch(const float* x, float* y, int n) { HEAD; if (t < n) { s[t] = x[t];
-    __syncthreads(); y[t] = 2 * s[t]; } }
-__global__ void mask(const float* x, float* y, int n) { HEAD; if (t >= n) return;
-    s[t] = __shfl_xor_sync(~0u, x[t], 1); y[t] = 2 * x[t]; }
-__global__ void two(const float* x, float* y, int n) { HEAD; s[t] = 0; if (t < 64)
-    __syncthreads(); else
-    __syncthreads(); if (t < n) y[t] = 2 * x[t]; }
-__global__ void right(const float* x, float* y, int n) { HEAD; s[t] = 0;
-    __syncthreads(); __syncwarp(); if (t < n) y[t] = 2 * x[t]; }
-"""
-
 
 def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path):
     says = {
@@ -271,7 +259,7 @@ def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path):
         "own.cu:8; CUDA leaves that undefined",
         "right": "",
     }
-    kernel = twice(tmp_path, "own", UNDEFINED)
+    kernel = twice(tmp_path, "own", (UNDEFINED / "noted.cu").read_text())
     kernel = replace(kernel, entries=dict.fromkeys(says, kernel.entries["twice"]))
     x = np.arange(100, dtype=np.float32)
     for entry, note in says.items():
@@ -282,22 +270,13 @@ def test_threads_that_do_not_come_are_noted_once_with_line_and_thread(tmp_path):
         assert (work.remarks(), work.remarks()) == ([note] if note else [], [])
 
 
-MASKS = """#define SUM for (int k = 16; k; k /= 2) s += __shfl_xor_sync(~0u, s, k)
-__global__ void undefined(const float* x, float* y, int n) { int t = threadIdx.x; float s = x[t % n]; if (t < 16)
-    SUM; if (t < n) y[t] = s; }
-__global__ void forgiven(const float* x, float* y, int n) { int t = threadIdx.x; if (t < n) {
-    __syncthreads(); y[t] = 0.f / 0.f; } }
-__global__ void apart(const float* x, float* y, int n) { int t = threadIdx.x; if (t < 32)
-    __syncthreads(); else
-    __syncthreads(); if (t < n) y[t] = 0.f / 0.f; }
-"""
 NAMES = '"undefined": launch, "forgiven": launch, "apart"'
 
 
 @pytest.mark.process
 @pytest.mark.sweep
 def test_where_the_reason_or_a_note_names_the_undefined_line_the_reason_asks_nothing(tmp_path):
-    (tmp_path / "own.cu").write_text(MASKS)
+    shutil.copy(UNDEFINED / "wrong.cu", tmp_path / "own.cu")
     (tmp_path / "own.py").write_text(
         SPEC.replace("edges=((256,),)", "edges=((100,),)").replace('"twice": launch, "fine"', NAMES)
     )
@@ -313,19 +292,6 @@ def test_where_the_reason_or_a_note_names_the_undefined_line_the_reason_asks_not
     assert "was every element written?" in notes["forgiven"].reason  # GPUs accept what its note says
 
 
-# ---- a kernel that writes to files that are not its own --------------------------------------------------------------
-
-WRITES = """#include <unistd.h>
-__global__ void twice(const float* x, float* y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = 2 * x[i];
-    if (i == 0) for (int file = 3; file < 64; ++file) write(file, TEXT, sizeof TEXT - 1);
-}
-__global__ void fine(const float* x, float* y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = 2 * x[i];
-}
-"""
 SPEC = """import numpy as np
 from cudalab import Budget, Kernel, Launch
 
@@ -337,22 +303,3 @@ own = Kernel(
     reference=lambda x: 2 * x, entries={"twice": launch, "fine": launch}, budgets={"float32": Budget(0.5)},
 )
 """
-
-
-@pytest.mark.process
-@pytest.mark.sweep
-@pytest.mark.parametrize(
-    "text", ['{\\"type\\":\\"Failed\\",\\"kind\\":\\"X\\",\\"message\\":\\"y\\"}\\n', "half a line"],
-    ids=["a forged answer", "part of a line"],
-)  # fmt: skip
-def test_it_loses_its_own_row(tmp_path, monkeypatch, text):
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # nvcc would refuse the call of write
-    monkeypatch.delenv("CUDA_ROOT", raising=False)
-    monkeypatch.delenv("CUDA_HOME", raising=False)
-    (tmp_path / "own.cu").write_text(WRITES.replace("TEXT", f'"{text}"'))
-    (tmp_path / "own.py").write_text(SPEC)
-    run = cudalab.check(tmp_path / "own.py", sizes="small", device="cpu", only="host,numpy", timeout=30)
-    found = {case.label: case.status for case in run.cases}
-    assert found == {"numpy": "ok", "host:twice": "error", "host:fine": "ok"}
-    (reason,) = [case.reason for case in run.cases if case.reason]
-    assert reason.startswith("twice wrote to a file that is not its own: the process that ran it sent what is no reply")

@@ -199,15 +199,3 @@ def test_what_they_do_not_take_is_said(libraries):
     quack.refuse(quack.layernorm, odd)  # it reads such rows element by element
     with pytest.raises(Unavailable, match="QuACK's softmax takes rows whose size is a multiple of 16 bytes"):
         quack.bind(find.kernel("softmax"), "", dtype("float32"), odd)
-
-
-@BOTH
-def test_their_absence_is_said(backend, monkeypatch):
-    monkeypatch.setattr(backend, "installed", lambda module: False)
-    backend.missing.cache_clear()
-    name = {liger: "Liger-Kernel is not installed; ", quack: "QuACK is not installed; "}[backend]
-    try:
-        assert backend.missing("cuda").startswith(name)
-        assert "install " in backend.missing("cuda")
-    finally:
-        backend.missing.cache_clear()

@@ -16,3 +16,23 @@ def test_a_backend_has_every_part_of_the_protocol(name):
     assert not missing, f"cudalab/backends/{name}.py: add {', '.join(missing)}, as cudalab/backends/__init__.py says"
     assert set(backend.devices) <= {"cuda", "cpu"}
     assert backend.budget in ("budgets", "peers", "composed")
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "install"),
+    [
+        ("cuda_compute", "cuda.compute", "install cuda-cccl[cu13], or [cu12]"),
+        ("liger", "Liger-Kernel", "install "),
+        ("numba_cuda", "numba-cuda", "install numba-cuda"),
+        ("quack", "QuACK", "install "),
+    ],
+)
+def test_the_absence_of_a_library_is_said_with_what_to_type(monkeypatch, name, library, install):
+    backend = backends.by_name()[name]
+    monkeypatch.setattr(backend, "installed", lambda module: False)
+    backend.missing.cache_clear()
+    try:
+        said = backend.missing("cuda")
+    finally:
+        backend.missing.cache_clear()
+    assert said.startswith(f"{library} is not installed; ") and install in said

@@ -42,18 +42,6 @@ def test_no_process_outlives_one_that_it_is_attached_to():
     assert late.communicate(timeout=20) == (b"", None)
 
 
-@pytest.mark.process
-@pytest.mark.wall
-def test_no_process_outlives_its_parent():
-    start = (
-        "import os, subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', sys.argv[1], str(os.getpid())]))"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", start, ENDS + "time.sleep(60)"], stdout=subprocess.PIPE)
-    assert parent.stdout.readline() == b"1\n"
-    parent.kill()
-    assert parent.communicate(timeout=20) == (b"", None)  # the pipe ends when the last that has it does
-
-
 STARTS = """
 import subprocess, sys
 from cudalab.base import child as children

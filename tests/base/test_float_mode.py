@@ -8,8 +8,9 @@ import subprocess
 
 import numpy as np
 import pytest
+import specs
 
-from cudalab import Budget, Kernel, Launch, host
+from cudalab import host
 from cudalab.base import float_mode, threads
 from cudalab.checks import parity
 from cudalab.checks.expected import Expected
@@ -47,13 +48,7 @@ def test_threads_of_the_lab_keep_subnormal_numbers(flushing):
 
 
 def test_a_flushed_result_is_wrong(flushing, tmp_path):
-    (tmp_path / "copy.cu").write_text("__global__ void copy(const float* x, float* y) {}")
-    kernel = Kernel(
-        file=str(tmp_path / "copy.py"), summary="a copy", dtypes=("float32",), sizes={"small": (4,)}, edges=((1,),),
-        reference=lambda x: x, entries={"copy": lambda x, y: Launch((1,), (4,), (x, y))},
-        budgets=Budget(0, why="a copy"),
-    )  # fmt: skip
-    x = np.full(4, SMALL)
+    kernel, x = specs.kernel(tmp_path, text=""), np.full(4, SMALL)
     expected, float32 = Expected(kernel, {"x": x}), dtype("float32")
     budgets = {"y": kernel.budget(float32)}
     assert parity.compare_all(kernel, float32, budgets, [x], expected, {"x": x}).ok

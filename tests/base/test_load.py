@@ -81,27 +81,18 @@ def test_what_children_use_is_the_labs_own():
 @pytest.mark.parametrize(("files", "cores"), [
     ({"pod/cpu.max": "150000 100000"}, 1.5), ({"pod/cpu.max": "max 100000"}, None),
     ({"cpu.max": "50000 100000", "pod/cpu.max": "max 100000"}, 0.5), ({}, None),
+    ({"cpu/pod/cpu.cfs_quota_us": "50000\n", "cpu/pod/cpu.cfs_period_us": "100000\n"}, 0.5),  # of the older groups
 ])  # fmt: skip
 def test_quotas_of_control_groups(tmp_path, monkeypatch, files, cores):
     (tmp_path / "self").mkdir()
-    (tmp_path / "self" / "cgroup").write_text("0::/pod\n")
+    older = any("cfs" in name for name in files)
+    (tmp_path / "self" / "cgroup").write_text("2:cpu,cpuacct:/pod\n1:memory:/pod\n" if older else "0::/pod\n")
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(load, "PROC", tmp_path)
     monkeypatch.setattr(load, "CGROUP", tmp_path)
     assert load.cores() == (cores or len(load.os.sched_getaffinity(0)))
-
-
-def test_a_quota_of_the_older_control_groups(tmp_path, monkeypatch):
-    (tmp_path / "self").mkdir()
-    (tmp_path / "self" / "cgroup").write_text("2:cpu,cpuacct:/pod\n1:memory:/pod\n")
-    (tmp_path / "cpu" / "pod").mkdir(parents=True)
-    (tmp_path / "cpu" / "pod" / "cpu.cfs_quota_us").write_text("50000\n")
-    (tmp_path / "cpu" / "pod" / "cpu.cfs_period_us").write_text("100000\n")
-    monkeypatch.setattr(load, "PROC", tmp_path)
-    monkeypatch.setattr(load, "CGROUP", tmp_path)
-    assert load.cores() == 0.5
 
 
 def test_the_means_since_the_creation(machine):

@@ -29,12 +29,6 @@ def coverage():
     return module
 
 
-def noisy(rng, rounds=20, samples=5, factor=1.0, spread=0.02):
-    """Rounds whose level moves by `spread` from one to the next, with less noise inside, as on real machines."""
-    levels = BIN * factor * (1 + spread * rng.standard_normal(rounds))
-    return [list(level * (1 + spread / 5 * rng.standard_normal(samples))) for level in levels]
-
-
 def processes(rng, each, rounds=15, noise=0.001):
     """The times of several processes, given the level of each."""
     taken = [[float(s)] for level in each for s in level * (1 + noise * rng.standard_normal(rounds))]
@@ -105,18 +99,6 @@ def test_intervals_hold_the_truth_whatever_the_noise(coverage):
         assert found.verdicts[FASTER] + found.verdicts[SLOWER] <= 1, (row.name, found)
         if row.name not in UNDECIDED:
             assert found.verdicts[SAME] >= 17, (row.name, found)
-
-
-def test_an_interval_of_one_process_alone_would_fail_this_test(coverage):
-    """What the simulation is for: where processes differ, an interval that knows one of them misses."""
-    (row,) = (row for row in coverage.ROWS if row.name == "placement, 2 %")
-    hits = 0
-    for trial in range(40):
-        rng = np.random.default_rng(trial)
-        one, other = (coverage.timing(row, rng, 1e-5, 1) for _ in range(2))
-        ratio = speedup(one, other, elsewhere=False)
-        hits += ratio.low <= 1 <= ratio.high
-    assert hits < 20
 
 
 def test_a_table_is_printed(coverage, capsys, monkeypatch):
@@ -262,33 +244,15 @@ def test_times_in_steps_are_compared_as_finely_as_times_without():
 # --- One process by itself
 
 
-def test_the_medians_interval_holds_what_it_says():
-    rng = np.random.default_rng(1)
-    inside = 0
+@pytest.mark.parametrize(("rounds", "samples"), [(2, 1), (3, 1), (4, 1), (5, 1), (10, 10)])
+def test_the_medians_interval_holds_what_it_says(rounds, samples):
+    """Of few samples, whose extremes are no 95 % interval, too."""
+    rng, inside = np.random.default_rng(rounds), 0
     for _ in range(1000):
-        low, high = stats.median_interval([rng.exponential(size=10) for _ in range(10)])
-        inside += low <= np.log(2) <= high
-    assert 930 <= inside <= 985
-
-
-@pytest.mark.parametrize("n", [2, 3, 4, 5])
-def test_the_extremes_of_few_samples_are_not_their_95_percent_interval(n):
-    rng = np.random.default_rng(n)
-    inside = 0
-    for _ in range(1000):
-        low, high = stats.median_interval([[s] for s in np.exp(0.1 * rng.standard_normal(n))])
+        low, high = stats.median_interval([np.exp(0.1 * rng.standard_normal(samples)) for _ in range(rounds)])
         inside += low <= 1 <= high
-    assert inside >= 935
-
-
-def test_the_speedups_interval_holds_what_it_says():
-    """Levels that move from round to round must not be taken for precision."""
-    rng = np.random.default_rng(2)
-    inside = 0
-    for _ in range(300):
-        ratio = speedup(Timing(noisy(rng, factor=1.1)), Timing(noisy(rng)), elsewhere=False)
-        inside += ratio.low <= 1.1 <= ratio.high
-    assert 270 <= inside <= 298
+    assert inside >= 930
+    assert inside <= 985 or rounds < 10
 
 
 @pytest.mark.parametrize("paired", [True, False])

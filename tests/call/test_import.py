@@ -58,37 +58,17 @@ def kernel(request, tmp_path):
 X = np.arange(100, dtype=np.float32)
 
 
-def test_it_is_called_with_arrays_of_numpy(kernel):
+def test_it_and_what_is_made_of_it_are_called_with_arrays_of_numpy(kernel):
     assert isinstance(kernel, cudalab.Kernel)
     np.testing.assert_array_equal(kernel(X), 2 * X)
     out = np.empty_like(X)
     assert kernel(X, out=out) is out
     np.testing.assert_array_equal(out, 2 * X)
-
-
-def test_what_is_made_of_it_can_be_called(kernel):
     assert deepcopy(kernel) is kernel
     for made in (replace(kernel, edges=()), kernel.with_parameters({"THREADS": 128})):
         assert type(made) is cudalab.Kernel
         assert made._calls is not kernel._calls
         np.testing.assert_array_equal(made(X), 2 * X)
-
-
-def test_torch_tensors_take_its_torch_form_and_compile_sees_an_operator(kernel):
-    torch = pytest.importorskip("torch")
-    x = torch.from_numpy(X)
-    assert torch.equal(kernel(x), 2 * x)
-    graphs = []
-
-    def kept(graph, examples):
-        graphs.append(str(graph.graph))
-        return graph
-
-    torch._dynamo.reset()
-    assert torch.equal(torch.compile(lambda x: kernel(x) + 1, fullgraph=True, backend=kept)(x), 2 * x + 1)
-    torch._dynamo.reset()
-    assert len(graphs) == 1
-    assert "cudalab.twice_" in graphs[0]
 
 
 def test_old_names_are_those_of_the_public_face():

@@ -6,9 +6,10 @@ import shutil
 
 import numpy as np
 import pytest
+import specs
 from cpu_rows import cpu_rows
 
-from cudalab import Budget, Kernel, Launch, blocks
+from cudalab import Launch
 from cudalab.engine.groups import Group
 from cudalab.spec.dtype import dtype
 from cudalab.spec.work import amount
@@ -25,10 +26,6 @@ EMBED = """__global__ void embed(const long long* ids, const float* table, float
 VOCABULARY = 500
 
 
-def flat(x, y):
-    return Launch((blocks(x.size, 64),), (64,), (x, y, np.int32(x.size)))
-
-
 def gather(ids, table, y):
     return Launch((ids.size,), (32,), (ids, table, y, np.int32(table.shape[1])))
 
@@ -38,15 +35,9 @@ def words(shape, dtype, rng):
     return {"ids": rng.integers(0, VOCABULARY, rows), "table": rng.standard_normal((VOCABULARY, cols)).astype(dtype)}
 
 
-def spec(folder, name, text, kind, **fields):
-    (folder / f"{name}.cu").write_text(text)
-    return Kernel(**{"file": str(folder / f"{name}.py"), "summary": "", "dtypes": (kind,), "sizes": {"tiny": (40,)},
-                     "edges": ((1,),), "budgets": {kind: Budget(0)}, "entries": {name: flat}, **fields})  # fmt: skip
-
-
 def embedding(folder):
-    return spec(
-        folder, "embed", EMBED, "float32", sizes={"tiny": (20, 6)}, edges=((1, 1),), inputs=words,
+    return specs.kernel(
+        folder, "embed", EMBED, sizes={"tiny": (20, 6)}, edges=((1, 1),), inputs=words,
         reference=lambda ids, table: table[ids], shapes={"ids": "rows", "table": "vocabulary cols", "y": "rows cols"},
         entries={"embed": gather}, bytes=lambda ids, table: ids.nbytes + 2 * ids.size * table[0].nbytes,
     )  # fmt: skip
@@ -59,7 +50,7 @@ def row(kernel, name, label):
 
 
 def test_a_reference_that_returns_its_input_is_right(tmp_path):
-    case = row(spec(tmp_path, "copy", FLAG, "float32", reference=lambda x: x), "float32", "numpy")
+    case = row(specs.kernel(tmp_path, "copy", FLAG), "float32", "numpy")
     assert (case.status, case.reason) == ("ok", "")
 
 
@@ -72,8 +63,10 @@ def test_bytes_of_an_embedding_are_those_of_its_rows(tmp_path):
 
 @pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs a host compiler")
 def test_a_call_takes_inputs_of_other_dtypes_than_the_kernels(tmp_path):
-    flagged = spec(tmp_path, "flag", FLAG, "int32", reference=lambda x: (x > 0.5).astype(int), pointwise=True,
-                   inputs=lambda shape, dtype, rng: {"x": rng.random(shape, np.float32)})  # fmt: skip
+    flagged = specs.kernel(
+        tmp_path, "flag", FLAG, dtypes=("int32",), reference=lambda x: (x > 0.5).astype(int), pointwise=True,
+        inputs=lambda shape, dtype, rng: {"x": rng.random(shape, np.float32)},
+    )  # fmt: skip
     assert flagged(np.array([0, 1], np.float32)).tolist() == [0, 1]
     found = embedding(tmp_path)(np.array([3, 1]), np.arange(1000.0, dtype="f").reshape(500, 2))
     assert found.tolist() == [[6, 7], [2, 3]]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import specs
 from cpu_rows import cpu_rows
 
-from cudalab import Budget, In, Kernel, Launch
+from cudalab import Budget, In
 from cudalab.checks.inputs import alike
 from cudalab.device.cpu import Cpu
 from cudalab.engine import inputs
@@ -17,11 +18,8 @@ from cudalab.spec.dtype import dtype
 
 
 def kernel(folder, **fields):
-    (folder / "one.cu").write_text("__global__ void one(const float* x, float* y, int n) {}")
-    return Kernel(**{
-        "file": str(folder / "one.py"), "summary": "", "dtypes": ("float32",), "sizes": {"small": (400,)}, "edges": (),
-        "reference": lambda x: x + 1, "budgets": Budget(1),
-        "entries": {"one": lambda x, y: Launch((1,), (32,), (x, y, np.int32(x.size)))}, **fields})  # fmt: skip
+    return specs.kernel(folder, "one", "", sizes={"small": (400,)}, **{
+        "reference": lambda x: x + 1, "budgets": Budget(1), **fields})  # fmt: skip
 
 
 def row(made, modes=("launch",)):
@@ -57,23 +55,25 @@ def test_inputs_of_few_values_change_enough(tmp_path, fields):
     assert case.status == "ok", case.reason
 
 
-def test_a_small_constant_beside_large_inputs_is_no_harm_and_a_large_one_is():
-    rng, table = np.random.default_rng(0), np.arange(1000.0)
-    one, other = ({"x": rng.standard_normal(n), "table": table} for n in (4000, 4000))
-    assert alike(one, other) == ""
-    assert "80% of the elements" in alike(*({"x": rng.standard_normal(250), "table": table} for _ in range(2)))
+def drawn(n, seed, **constant):
+    return {"x": np.random.default_rng(seed).standard_normal(n), **constant}
 
 
-def test_what_is_updated_in_place_and_constant_is_no_input():
-    one, other = ({"y": np.zeros(500), "x": np.random.default_rng(seed).standard_normal(9)} for seed in (1, 2))
-    assert "98% of the elements" in alike(one, other)
-    assert alike(one, other, in_place=("y",)) == ""
-
-
-def test_few_elements_and_other_shapes_say_nothing():
-    assert alike({"x": np.zeros(10)}, {"x": np.zeros(10)}) == ""
-    assert alike({"x": np.zeros(100)}, {"x": np.zeros(101)}) == ""
-    assert alike({"x": np.zeros(0)}, {"x": np.zeros(0)}) == ""
+@pytest.mark.parametrize(
+    ("of_seed", "in_place", "said"),
+    [
+        (lambda seed: drawn(4000, seed, table=np.arange(1000.0)), (), ""),
+        (lambda seed: drawn(250, seed, table=np.arange(1000.0)), (), "80% of the elements"),
+        (lambda seed: drawn(9, seed, y=np.zeros(500)), (), "98% of the elements"),
+        (lambda seed: drawn(9, seed, y=np.zeros(500)), ("y",), ""),  # no input
+        (lambda seed: {"x": np.zeros(10)}, (), ""),  # few elements
+        (lambda seed: {"x": np.zeros(0)}, (), ""),
+        (lambda seed: {"x": np.zeros(100 + seed)}, (), ""),  # other shapes
+    ],
+)
+def test_a_large_constant_share_is_said_and_a_small_one_is_no_harm(of_seed, in_place, said):
+    found = alike(of_seed(1), of_seed(2), in_place=in_place)
+    assert said in found and bool(said) == bool(found)
 
 
 @pytest.mark.parametrize(("large", "confirming"), [(False, 3), (True, 1)])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import specs
 
-from cudalab import Budget, Kernel, Launch, backends
+from cudalab import backends
 from cudalab.backends import numpy as working
 from cudalab.device.cpu import Cpu
 from cudalab.engine import options, peers
@@ -38,10 +39,7 @@ def library(monkeypatch):
 
 def users(folder):
     (folder / "own.py").touch()
-    (folder / "own.cu").write_text("__global__ void own(const float* x, float* y) { y[0] = x[0]; }\n")
-    return Kernel(file=str(folder / "own.py"), summary="", dtypes=("float32",), sizes={"tiny": (40,)}, edges=((1,),),
-                  budgets={"float32": Budget(0)}, reference=lambda x: x,
-                  entries={"own": lambda x, y: Launch((1,), (1,), (x, y))})  # fmt: skip
+    return specs.kernel(folder, "own", "__global__ void own(const float* x, float* y) { y[0] = x[0]; }\n")
 
 
 def row(kernel, only=""):

@@ -49,20 +49,69 @@ def interrupted(spec, out, by):
     return run, err, workers
 
 
+@pytest.fixture
+def stopped(tmp_path):
+    """A function: what the command line says of a bench of two sizes whose Session some code changes, and its file."""
+
+    def run(change):
+        out = tmp_path / "r.json"
+        args = ["bench", altered(tmp_path), "--sizes", "small,medium", "--only", "numpy", "--device", "cpu",
+                "--budget", "0.01", "-o", out]  # fmt: skip
+        (tmp_path / "asked.py").write_text(f"""
+import os, signal, sys
+from cudalab.cli import main
+from cudalab.engine.session import Session, Stopped
+{change}
+sys.argv[1:] = {list(map(str, args))!r}
+main()
+""")
+        env = {**os.environ, "PYTHONPATH": str(Path(cudalab.__file__).parents[1])}
+        done = subprocess.run([sys.executable, "-m", "asked"], capture_output=True, text=True, check=False,
+                              cwd=tmp_path, env=env)  # fmt: skip
+        assert done.returncode == 130, done.stderr
+        return done.stderr, out
+
+    return run
+
+
 @pytest.mark.process
-def test_ctrl_c_before_anything_is_finished_promises_nothing(tmp_path):
-    out = tmp_path / "r.json"
-    args = command(altered(tmp_path), "--only", "numpy", "--device", "cpu", "-o", out)
-    code = f"import sys; from unittest import mock; sys.argv[1:] = {list(map(str, args))[3:]}"
-    code += "; from cudalab.engine import session"
-    stop = (
-        "mock.patch.object(session.Session, '_fill', side_effect=session.Stopped('stopped after 0 of 1 groups'))"
-        ".start()"
-    )
-    run = subprocess.run([sys.executable, "-c", f"{code}; {stop}; from cudalab.cli import main; main()"],
-                         capture_output=True, text=True, check=False)  # fmt: skip
-    assert run.returncode == 130
-    assert run.stderr.splitlines()[-1] == "stopped after 0 of 1 groups; nothing was finished"
+def test_ctrl_c_before_anything_is_finished_promises_nothing(stopped):
+    said, _ = stopped("""
+def stop(*_):
+    raise Stopped("stopped after 0 of 1 groups")
+
+Session._fill = stop
+""")
+    assert said.splitlines()[-1] == "stopped after 0 of 1 groups; nothing was finished"
+
+
+@pytest.mark.process
+def test_ctrl_c_that_python_drops_stops_the_run_with_the_next_report(stopped):
+    """An exception in a callback of Python's own (a finalizer, here) goes no further than a line on standard error."""
+    said, out = stopped("""
+add = Session.add
+
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+def interrupted(self, *args, **options):
+    add(self, *args, **options)
+    Dropped()
+
+Session.add = interrupted
+""")
+    assert "stopped after 1 of 2 groups; continue with: cudalab bench" in said
+    assert not cudalab.load(out).complete
+
+
+@pytest.mark.process
+def test_ctrl_c_while_a_text_is_executed_exits_with_130(stopped):
+    """Python remembers an interrupted exec of a text, as dataclasses do it, and `python -m` would end by the signal."""
+    said, _ = stopped("Session._fill = lambda *_: exec('raise KeyboardInterrupt')")
+    assert said.splitlines()[-1].startswith("stopped;")
 
 
 @pytest.mark.process
@@ -95,60 +144,6 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(tmp_path):
     assert subprocess.run(command(spec, "--resume", out, "--format", "json"), capture_output=True, check=True).stdout
     assert [p.name for p in tmp_path.iterdir() if p.suffix != ".py"].count("r.json") == 1
     assert not list(tmp_path.glob(".r.json*"))
-
-
-@pytest.mark.process
-def test_ctrl_c_that_python_drops_stops_the_run_with_the_next_report(tmp_path):
-    """An exception in a callback of Python's own (a finalizer, here) goes no further than a line on standard error."""
-    out = tmp_path / "r.json"
-    args = ["bench", altered(tmp_path), "--sizes", "small,medium", "--only", "numpy", "--device", "cpu",
-            "--budget", "0.01", "-o", out]  # fmt: skip
-    code = f"""
-import os, signal, sys
-from cudalab.cli import main
-from cudalab.engine import session
-add = session.Session.add
-
-class Dropped:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
-        for _ in range(1000):
-            pass
-
-def interrupted(self, *args, **options):
-    add(self, *args, **options)
-    Dropped()
-
-session.Session.add = interrupted
-sys.argv = ["cudalab", *{list(map(str, args))!r}]
-main()
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 130, run.stderr
-    assert "stopped after 1 of 2 groups; continue with: cudalab bench" in run.stderr
-    assert not cudalab.load(out).complete
-
-
-@pytest.mark.process
-def test_ctrl_c_while_a_text_is_executed_exits_with_130(tmp_path):
-    """Python remembers an interrupted exec of a text, as dataclasses do it, and `python -m` would end by the signal."""
-    (tmp_path / "asked.py").write_text("""
-import sys
-from cudalab.cli import main
-from cudalab.engine import session
-
-def stop(*_):
-    exec("raise KeyboardInterrupt")
-
-session.Session._fill = stop
-sys.argv[1:] = ["bench", "plus_one", "--only", "numpy", "--device", "cpu"]
-main()
-""")
-    env = {**os.environ, "PYTHONPATH": str(Path(cudalab.__file__).parents[1])}
-    run = subprocess.run([sys.executable, "-m", "asked"], capture_output=True, text=True, check=False, cwd=tmp_path,
-                         env=env)  # fmt: skip
-    assert run.returncode == 130
-    assert run.stderr.splitlines()[-1].startswith("stopped;")
 
 
 @pytest.mark.process

@@ -7,7 +7,6 @@ import pytest
 from crashing import altered
 from handlers import Number
 
-import cudalab
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.engine import plan
 from cudalab.engine.messages import Step, Task
@@ -91,18 +90,6 @@ def test_a_check_alone_has_no_times(group):
         (checked,) = session.cases(group, timed=False)
     assert (timed.status, checked.status) == ("ok", "ok")
     assert timed.times and not checked.times
-
-
-@pytest.mark.process
-def test_a_run_says_of_what_kind_it_is(group, tmp_path):
-    spec = group.kernel.file
-    kinds = {
-        "bench": cudalab.bench(spec, sizes="small", only="numpy", device="cpu", budget=0.01),
-        "check": cudalab.check(spec, sizes="small", only="numpy", device="cpu"),
-    }
-    for kind, run in kinds.items():
-        run.save(tmp_path / "r.json")
-        assert cudalab.load(tmp_path / "r.json").kind == run.kind == kind
 
 
 @pytest.mark.process

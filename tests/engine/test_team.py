@@ -94,17 +94,13 @@ def test_each_group_is_done_by_three_processes_in_turn(workers, tmp_path):
     assert cudalab.load(out).options["processes"] == 3
 
 
-def test_on_the_cpu_one_process_is_the_default(workers, tmp_path):
+def test_on_the_cpu_one_process_is_the_default_and_for_what_times_nothing(workers, tmp_path):
     out = tmp_path / "r.json"
     assert rows("numpy", output=out)["numpy"].processes == {}
-    assert len(workers) == 1
     assert cudalab.load(out).options["processes"] == 1
-
-
-def test_what_times_nothing_needs_one_process(workers, tmp_path):
     run = cudalab.check(str(altered(tmp_path)), sizes="small", only="numpy", device="cpu")
     assert [case.status for case in run.cases] == ["ok"]
-    assert len(workers) == 1
+    assert len(workers) == 2
 
 
 def test_no_process_is_asked_for_what_none_can_time(workers):
@@ -176,17 +172,11 @@ def going(monkeypatch):
 
 
 @pytest.mark.process
-def test_all_processes_prepare_before_anything_is_timed(going, monkeypatch):
-    monkeypatch.setattr(Team, "_at_once", lambda self, group: 3)
+@pytest.mark.parametrize(("room", "seen"), [(3, [(0, 3), (1, 2), (2, 1)]), (1, [(0, 1), (1, 1), (2, 1)])])
+def test_as_many_as_memory_has_room_for_prepare_before_anything_is_timed(going, monkeypatch, room, seen):
+    monkeypatch.setattr(Team, "_at_once", lambda self, group: room)
     assert len(three("numpy", budget=0.1)["numpy"].processes["wall"]) == 3
-    assert going == [(0, 3), (1, 2), (2, 1)]
-
-
-@pytest.mark.process
-def test_where_memory_has_room_for_one_they_prepare_one_after_the_other(going, monkeypatch):
-    monkeypatch.setattr(Team, "_at_once", lambda self, group: 1)
-    assert len(three("numpy", budget=0.1)["numpy"].processes["wall"]) == 3
-    assert going == [(0, 1), (1, 1), (2, 1)]
+    assert going == seen
 
 
 @pytest.mark.process
@@ -284,23 +274,23 @@ def test_what_memory_has_room_for(monkeypatch, elements, modes, memory, cores, m
 
 
 @pytest.mark.process
-def test_what_is_wrong_in_the_second_process_is_wrong(tmp_path):
-    spec = numbered(tmp_path, "if not judges(x) and number() == 2: return 3 * x")
+@pytest.mark.parametrize(
+    ("where", "line", "status", "reason"),
+    [
+        ("reference", "return 3 * x", record.WRONG, "1,000 of 1,000 values differ by more than 0.5 ULP"),
+        ("reference", "raise ZeroDivisionError('no')", record.ERROR, "ZeroDivisionError: no (crash.py, line "),
+        ("inputs", "raise KeyError('w')", record.ERROR, "cannot make inputs and reference: KeyError: 'w' (crash.py, "),
+    ],
+)
+def test_what_fails_in_the_second_process_has_no_times(tmp_path, where, line, status, reason):
+    fails = f"number() == 2: {line}"
+    spec = numbered(tmp_path, f"if not judges(x) and {fails}" if where == "reference" else "number()")
+    if where == "inputs":
+        spec.write_text(spec.read_text().replace('    print("a print"', f'    if {fails}\n    print("a print"'))
     case = three("numpy", spec=spec)["numpy"]
-    assert (case.status, case.times, case.processes) == (record.WRONG, {}, {})
-    assert case.reason.startswith("in process 2 of 3: 1,000 of 1,000 values differ by more than 0.5 ULP")
-    assert not case.parity.ok
-
-
-@pytest.mark.sweep
-def test_what_fails_in_the_second_process_costs_its_row_only(tmp_path):
-    pytest.importorskip("torch")
-    spec = numbered(tmp_path, "if not judges(x) and number() == 2: raise ZeroDivisionError('no')")
-    spec.write_text(spec.read_text().replace("    pointwise=True", "    torch=lambda x: 2 * x,\n    pointwise=True"))
-    cases = three("numpy", "torch_eager", spec=spec)
-    assert cases["numpy"].reason.startswith("in process 2 of 3: ZeroDivisionError: no (crash.py, line ")
-    assert cases["numpy"].times == {}
-    assert len(cases["torch_eager"].processes["wall"]) == 3
+    assert (case.status, case.times, case.processes) == (status, {}, {})
+    assert case.reason.startswith(f"in process 2 of 3: {reason}")
+    assert status == record.ERROR or not case.parity.ok
 
 
 @pytest.mark.process
@@ -326,30 +316,6 @@ def test_a_second_process_that_is_killed(workers, tmp_path):
     assert len(cases["medium", "numpy"].processes["wall"]) == 3
     assert len(workers) == 4
     assert all_gone(workers)
-
-
-@pytest.mark.process
-@pytest.mark.wall
-@pytest.mark.sweep
-def test_a_second_process_that_hangs(tmp_path, workers):
-    spec = numbered(tmp_path, "if not judges(x) and number() == 2: time.sleep(60)")
-    case = three("numpy", spec=spec, timeout=1.0)["numpy"]
-    assert case.reason == (
-        "in process 2 of 3: numpy (first run) did not end within 1 s and was stopped; does a loop never "
-        "end? else give a longer --timeout"
-    )
-    assert all_gone(workers)
-
-
-@pytest.mark.process
-def test_inputs_that_fail_in_the_second_process(tmp_path):
-    spec = numbered(tmp_path, "number()")
-    text = spec.read_text().replace(
-        '    print("a print"', '    if number() == 2: raise KeyError("w")\n    print("a print"'
-    )
-    spec.write_text(text)
-    case = three("numpy", spec=spec)["numpy"]
-    assert case.reason.startswith("in process 2 of 3: cannot make inputs and reference: KeyError: 'w' (crash.py, line")
 
 
 def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
@@ -394,14 +360,6 @@ def begun(tmp_path):
     run.cases, run.complete = [c for c in run.cases if c.size == "small"], False
     run.save(out)
     return spec, out
-
-
-@pytest.mark.sweep
-def test_a_run_is_resumed_with_as_many_processes(begun):
-    spec, out = begun
-    cases = rows("numpy", spec=spec, sizes="small,medium", resume=out)
-    assert {len(case.processes["wall"]) for case in cases.values()} == {2}
-    assert cudalab.load(out).options["processes"] == 2
 
 
 def test_a_run_is_not_resumed_with_another_number(begun):

@@ -214,12 +214,18 @@ def test_several_outputs_a_workspace_and_several_launches(fake, firsts, tmp_path
         count(x, given[0], out=given[1:])
 
 
-def test_several_inputs_integers_and_nothing_at_all(fake):
+def test_several_inputs_arrays_in_place_and_nothing_at_all(fake, tmp_path):
     a = np.arange(15, dtype=np.float32).reshape(3, 5)
+    p, m, v, g = (on_gpu(np.ones(1000, np.float32)) for _ in "pmvg")
+    assert several.adam(tmp_path)(p, m, v, g, lr=0.5)[0] is p
+    want = several.step(*(np.ones(1000) for _ in "pmvg"), 0.5, *(float(np.float32(b)) for b in (0.9, 0.999)))
+    np.testing.assert_allclose(p.get(), want[0], rtol=1e-6)
     for _ in range(2):
         np.testing.assert_array_equal(add2d(on_gpu(a), on_gpu(a + 1)).get(), 2 * a + 1)
         np.testing.assert_array_equal(plus_one(on_gpu(np.arange(6, dtype=np.int32))).get(), np.arange(1, 7))
-        assert gelu(on_gpu(np.empty((0, 3), np.float32))).shape == (0, 3)
+        total, counts = several.count(tmp_path)(g)
+        assert (total.get().tolist(), counts.get().tolist()) == ([1000.0], [0, 1000])
+    assert gelu(on_gpu(np.empty((0, 3), np.float32))).shape == (0, 3)
     with pytest.raises(InputError, match="must agree"):
         add2d(on_gpu(a), on_gpu(a[:2]))
     with pytest.raises(InputError, match="takes 2 arrays, got 1"):

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,15 +18,6 @@ if os.environ.get("CUDALAB_FAKE_GPU"):  # elsewhere PyCUDA may be absent, or hav
     import pycuda.autoprimaryctx
     import pycuda.compiler
     import pycuda.driver as cuda
-    import pycuda.elementwise
-    import pycuda.gpuarray as gpuarray
-
-SAXPY = """
-__global__ void saxpy(float *y, const float *x, float a, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + SHIFT;
-}
-"""
 
 # Waits, as the timing's queue blocker does, for the host to write to memory that it shares with the device.
 # Gives up after some seconds: where a launch wrongly waits for its kernel, that is a failure and not a hang.
@@ -41,17 +32,6 @@ __global__ void stuck(float *y) {
     else { __shfl_sync(0xffffffffu, y[0], 0); }
 }
 """
-
-N = 1000
-
-
-def module(source: str, **options: object) -> pycuda.compiler.SourceModule:
-    return pycuda.compiler.SourceModule(source, **options)
-
-
-@pytest.fixture
-def x() -> np.ndarray:
-    return np.random.default_rng(7).standard_normal(N, dtype=np.float32)
 
 
 def device_pointer(pagelocked: np.ndarray) -> int:
@@ -78,11 +58,6 @@ def test_the_device_says_that_it_is_a_stand_in() -> None:
     assert device.pci_bus_id() == "0000:00:00.0"
 
 
-def test_autoprimaryctx_is_the_current_context() -> None:
-    assert pycuda.autoprimaryctx.device == cuda.Context.get_device()
-    assert cuda.Context.get_current() is not None
-
-
 def test_a_thread_without_a_context_is_refused() -> None:
     """PyCUDA, which tracks contexts itself, refuses it, and so does the driver."""
     results: list[object] = []
@@ -101,138 +76,72 @@ def test_a_thread_without_a_context_is_refused() -> None:
     assert results[1] == 201  # CUDA_ERROR_INVALID_CONTEXT
 
 
-@pytest.mark.parametrize("extern_c", [True, False], ids=["wrapped", "extern-c-in-source"])
-def test_source_module(x: np.ndarray, extern_c: bool) -> None:
-    source = SAXPY if extern_c else SAXPY.replace("__global__", 'extern "C" __global__')
-    saxpy = module(source, no_extern_c=not extern_c, options=["-DSHIFT=1"]).get_function("saxpy")
-    y = np.full(N + 1, 9, np.float32)
-    args = (cuda.InOut(y), cuda.In(x), np.float32(2), np.int32(N))
-    saxpy(*args, block=(128, 1, 1), grid=(8, 1))
-    np.testing.assert_allclose(y[:N], 2 * x + 1, rtol=1e-6)
-    assert y[N] == 9
-
-
-def test_a_changed_define_is_another_module() -> None:
-    y = np.zeros(1, np.float32)
-    for shift in (1, 2):
-        saxpy = module(SAXPY, options=["-D", f"SHIFT={shift}"]).get_function("saxpy")
-        args = (cuda.Out(y), cuda.In(y.copy()), np.float32(0), np.int32(1))
-        saxpy(*args, block=(1, 1, 1))
-        assert y[0] == shift
-
-
-def test_a_changed_header_is_another_module(tmp_path: Path) -> None:
-    y = np.zeros(1, np.float32)
-    for shift in (1, 2):
-        (tmp_path / "shift.h").write_text(f"#define SHIFT {shift}\n")
-        source = '#include "shift.h"\n' + SAXPY
-        saxpy = module(source, include_dirs=[str(tmp_path)]).get_function("saxpy")
-        args = (cuda.Out(y), cuda.In(y.copy()), np.float32(0), np.int32(1))
-        saxpy(*args, block=(1, 1, 1))
-        assert y[0] == shift
-
-
-def test_unknown_function_is_an_error() -> None:
-    with pytest.raises(cuda.LogicError, match="named symbol not found"):
-        module(WAIT).get_function("absent")
-
-
-def test_constant_memory() -> None:
-    source = """
-    __constant__ float scale[2];
-    __global__ void use(float *y) { y[threadIdx.x] = scale[threadIdx.x]; }
-    """
-    mod = module(source)
-    pointer, size = mod.get_global("scale")
-    assert size == 8
-    cuda.memcpy_htod(pointer, np.array([3, 4], np.float32))
-    y = np.zeros(2, np.float32)
-    mod.get_function("use")(cuda.Out(y), block=(2, 1, 1))
-    assert y.tolist() == [3, 4]
-
-
-def test_compile_error_reaches_the_user() -> None:
-    with pytest.raises(cuda.CompileError) as caught:
-        module("__global__ void broken(float *y) {\n    y[0] = no_such_name;\n}")
-    assert "no_such_name" in caught.value.stderr
-    assert "kernel.cu:3" in caught.value.stderr  # PyCUDA's `extern "C" {` is line 1
-
-
 # ---- streams and events --------------------------------------------------------------------------
 
 
-def test_prepared_async_call_on_a_stream(x: np.ndarray) -> None:
-    saxpy = module(SAXPY, options=["-DSHIFT=0"]).get_function("saxpy").prepare("PPfi")
-    stream = cuda.Stream()
-    y = cuda.mem_alloc(x.nbytes)
-    cuda.memset_d8_async(y, 0xFF, x.nbytes, stream)
-    saxpy.prepared_async_call((8, 1), (128, 1, 1), stream, y, cuda.to_device(x), 3.0, N)
-    back = cuda.pagelocked_empty(N, np.float32)
-    cuda.memcpy_dtoh_async(back, y, stream)
-    stream.synchronize()
-    np.testing.assert_allclose(back, 3 * x, rtol=1e-6)
-
-
-def test_a_launch_does_not_wait_for_the_kernel(flag: np.ndarray) -> None:
-    functions = module(WAIT)
-    stream, done = cuda.Stream(), cuda.Event()
+@pytest.fixture
+def kernels(flag: np.ndarray) -> SimpleNamespace:
+    """What enqueues a kernel that waits for the flag, one that sets y to 5, and the y."""
+    functions = pycuda.compiler.SourceModule(WAIT)
+    wait, one = functions.get_function("wait").prepare("P"), functions.get_function("set").prepare("Pi")
     y = cuda.pagelocked_zeros(1, np.int32)
-    wait = functions.get_function("wait").prepare("P")
-    one = functions.get_function("set").prepare("Pi")
-    wait.prepared_async_call((1, 1), (1, 1, 1), stream, device_pointer(flag))
-    one.prepared_async_call((1, 1), (1, 1, 1), stream, device_pointer(y), 5)
+    launch = (1, 1), (1, 1, 1)
+    return SimpleNamespace(
+        y=y,
+        waits=lambda stream: wait.prepared_async_call(*launch, stream, device_pointer(flag)),
+        sets=lambda stream: one.prepared_async_call(*launch, stream, device_pointer(y), 5),
+    )
+
+
+def test_a_launch_does_not_wait_for_the_kernel(flag: np.ndarray, kernels: SimpleNamespace) -> None:
+    stream, done = cuda.Stream(), cuda.Event()
+    kernels.waits(stream)
+    kernels.sets(stream)
     done.record(stream)
     time.sleep(0.02)
-    assert y[0] == 0  # a reader that forgets to synchronise is shown the old value
+    assert kernels.y[0] == 0  # a reader that forgets to synchronise is shown the old value
     assert not stream.is_done()
     assert not done.query()
     flag[0] = 1
     done.synchronize()
-    assert y[0] == 5
+    assert kernels.y[0] == 5
 
 
-def test_one_stream_waits_for_another_ones_event(flag: np.ndarray) -> None:
-    functions = module(WAIT)
+def test_one_stream_waits_for_another_ones_event(flag: np.ndarray, kernels: SimpleNamespace) -> None:
     first, second, event = cuda.Stream(), cuda.Stream(), cuda.Event()
-    y = cuda.pagelocked_zeros(1, np.int32)
-    wait = functions.get_function("wait").prepare("P")
-    one = functions.get_function("set").prepare("Pi")
-    wait.prepared_async_call((1, 1), (1, 1, 1), first, device_pointer(flag))
+    kernels.waits(first)
     event.record(first)
     second.wait_for_event(event)
-    one.prepared_async_call((1, 1), (1, 1, 1), second, device_pointer(y), 5)
+    kernels.sets(second)
     time.sleep(0.02)
-    assert y[0] == 0
+    assert kernels.y[0] == 0
     flag[0] = 1
     second.synchronize()
-    assert y[0] == 5
+    assert kernels.y[0] == 5
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_the_default_stream_follows_blocking_streams_only(flag: np.ndarray, blocking: bool) -> None:
-    functions = module(WAIT)
-    stream = cuda.Stream(0 if blocking else 1)  # 1: CU_STREAM_NON_BLOCKING
-    y, done = cuda.pagelocked_zeros(1, np.int32), cuda.Event()
-    wait = functions.get_function("wait").prepare("P")
-    one = functions.get_function("set").prepare("Pi")
-    wait.prepared_async_call((1, 1), (1, 1, 1), stream, device_pointer(flag))
-    one.prepared_async_call((1, 1), (1, 1, 1), None, device_pointer(y), 5)
+def test_the_default_stream_follows_blocking_streams_only(
+    flag: np.ndarray, kernels: SimpleNamespace, blocking: bool
+) -> None:
+    stream, done = cuda.Stream(0 if blocking else 1), cuda.Event()  # 1: CU_STREAM_NON_BLOCKING
+    kernels.waits(stream)
+    kernels.sets(None)
     done.record()
     if blocking:
         time.sleep(0.02)
-        assert y[0] == 0
+        assert kernels.y[0] == 0
         flag[0] = 1
     done.synchronize()
-    assert y[0] == 5
+    assert kernels.y[0] == 5
     assert stream.is_done() == blocking
     flag[0] = 1  # before y goes: freeing it waits for the device
 
 
-def test_events_time_the_kernel_between_them(flag: np.ndarray) -> None:
+def test_events_time_the_kernel_between_them(flag: np.ndarray, kernels: SimpleNamespace) -> None:
     stream, start, end = cuda.Stream(), cuda.Event(), cuda.Event()
-    wait = module(WAIT).get_function("wait").prepare("P")
     start.record(stream)
-    wait.prepared_async_call((1, 1), (1, 1, 1), stream, device_pointer(flag))
+    kernels.waits(stream)
     end.record(stream)
     with pytest.raises(cuda.RuntimeError, match="not ready"):
         end.time_since(start)
@@ -242,53 +151,7 @@ def test_events_time_the_kernel_between_them(flag: np.ndarray) -> None:
     assert 20 < end.time_since(start) < 10_000  # ms: the kernel waited for most of our sleep, if not all
 
 
-def test_events_with_nothing_between_give_a_positive_time() -> None:
-    start, end = cuda.Event(), cuda.Event()
-    start.record()
-    end.record()
-    end.synchronize()
-    assert 0 < end.time_since(start) < 1000
-
-
 # ---- memory --------------------------------------------------------------------------------------
-
-
-def test_host_mapped_memory(x: np.ndarray) -> None:
-    memory = cuda.pagelocked_empty(N, np.float32, mem_flags=cuda.host_alloc_flags.DEVICEMAP)
-    memory[:] = x
-    pointer = device_pointer(memory)
-    saxpy = module(SAXPY, options=["-DSHIFT=0"]).get_function("saxpy").prepare("PPfi")
-    saxpy.prepared_call((8, 1), (128, 1, 1), pointer, pointer, 2.0, N)
-    cuda.Context.synchronize()
-    np.testing.assert_allclose(memory, 2 * x, rtol=1e-6)
-
-
-def test_registered_memory(x: np.ndarray) -> None:
-    """Through ctypes: the array that pycuda.driver.register_host_memory returns has lost its base."""
-    driver, y, pointer = ctypes.CDLL("libcuda.so.1"), np.zeros_like(x), ctypes.c_void_p()
-    address = ctypes.c_void_p(y.ctypes.data)
-    assert driver.cuMemHostGetDevicePointer_v2(ctypes.byref(pointer), address, 0) != 0
-    assert driver.cuMemHostRegister_v2(address, ctypes.c_size_t(y.nbytes), 0) == 0
-    assert driver.cuMemHostGetDevicePointer_v2(ctypes.byref(pointer), address, 0) == 0
-    cuda.memcpy_dtod(pointer.value, cuda.to_device(x), x.nbytes)
-    assert driver.cuMemHostUnregister(address) == 0
-    np.testing.assert_array_equal(y, x)
-
-
-@pytest.mark.parametrize(("bits", "value"), [(8, 0xA1), (16, 0xA1B2), (32, 0xA1B2C3D4)])
-def test_memset(bits: int, value: int) -> None:
-    y = np.zeros(5, f"u{bits // 8}")
-    memory = cuda.to_device(y)
-    getattr(cuda, f"memset_d{bits}")(memory, value, 4)
-    cuda.memcpy_dtoh(y, memory)
-    assert y.tolist() == [value] * 4 + [0]
-
-
-def test_allocations_that_cuda_refuses() -> None:
-    with pytest.raises(cuda.LogicError, match="invalid argument"):
-        cuda.mem_alloc(0)
-    with pytest.raises(cuda.MemoryError, match="out of memory"):
-        cuda.mem_alloc(cuda.mem_get_info()[1] + 1)
 
 
 def test_free_memory_counts_allocations() -> None:
@@ -299,59 +162,37 @@ def test_free_memory_counts_allocations() -> None:
     assert cuda.mem_get_info()[0] == before
 
 
-@pytest.mark.parametrize(
-    "launch",
-    [
-        {"block": (1025, 1, 1), "grid": (1, 1)},
-        {"block": (32, 1, 1), "grid": (0, 1)},
-        {"block": (32, 1, 1), "grid": (1, 65536)},
-        {"block": (32, 1, 1), "grid": (1, 1), "shared": (48 << 10) + 1},
-    ],
-    ids=["block", "empty-grid", "grid-y", "shared"],
-)
-def test_launches_that_cuda_refuses(launch: dict[str, object]) -> None:
-    y = cuda.mem_alloc(4)
-    with pytest.raises(cuda.LogicError, match="invalid argument"):
-        module(WAIT).get_function("set")(y, np.int32(1), **launch)
-
-
-@pytest.mark.parametrize(
-    "scalars", [(), (np.int64(1),), (np.int32(1), np.int32(1))], ids=["missing", "too-wide", "extra"]
-)
-def test_arguments_of_another_size_are_refused(scalars: tuple[np.generic, ...]) -> None:
-    y = cuda.mem_alloc(4)
-    with pytest.raises(cuda.LogicError, match="invalid argument"):
-        module(WAIT).get_function("set")(y, *scalars, block=(1, 1, 1))
-
-
-# ---- what PyCUDA builds on top -------------------------------------------------------------------
-
-
-def test_elementwise_kernel(x: np.ndarray) -> None:
-    saxpy = pycuda.elementwise.ElementwiseKernel(
-        "float *y, const float *x, float a", "y[i] = a * x[i] + tanhf(x[i])", "saxpy"
-    )
-    device_x = gpuarray.to_gpu(x)
-    y = gpuarray.empty_like(device_x)
-    saxpy(y, device_x, np.float32(2))
-    np.testing.assert_allclose(y.get(), 2 * x + np.tanh(x), rtol=1e-5, atol=1e-6)
-
-
-def test_gpuarray(x: np.ndarray) -> None:
-    a = gpuarray.to_gpu(x)
-    np.testing.assert_array_equal(a.get(), x)
-    np.testing.assert_allclose((2 * a + a * a - 1).get(), 2 * x + x * x - 1, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal((a > 0).get(), x > 0)
-    assert not gpuarray.zeros(N, np.float64).get().any()
-
-
-def test_gpuarray_of_two_dimensions_and_a_view(x: np.ndarray) -> None:
-    a = gpuarray.to_gpu(x.reshape(20, 50))
-    np.testing.assert_array_equal(a[3:7].get(), x.reshape(20, 50)[3:7])
-    np.testing.assert_array_equal(a[:, 5:9].get(), x.reshape(20, 50)[:, 5:9])
-
-
 # ---- failures ------------------------------------------------------------------------------------
+
+
+def sets(*scalars: np.generic, **launch: object) -> Callable[[], object]:
+    """A launch of the kernel `set`."""
+    launch = {"block": (32, 1, 1), **launch}
+    return lambda: pycuda.compiler.SourceModule(WAIT).get_function("set")(cuda.mem_alloc(4), *scalars, **launch)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        sets(np.int32(1), block=(1025, 1, 1)),
+        sets(np.int32(1), grid=(0, 1)),
+        sets(np.int32(1), grid=(1, 65536)),
+        sets(np.int32(1), shared=(48 << 10) + 1),
+        sets(),
+        sets(np.int64(1)),
+        sets(np.int32(1), np.int32(1)),
+        lambda: cuda.mem_alloc(0),
+    ],
+    ids=["block", "empty grid", "grid y", "shared", "no argument", "too wide", "too many", "no memory"],
+)
+def test_what_cuda_refuses(call: Callable[[], object]) -> None:
+    with pytest.raises(cuda.LogicError, match="invalid argument"):
+        call()
+
+
+def test_more_memory_than_there_is() -> None:
+    with pytest.raises(cuda.MemoryError, match="out of memory"):
+        cuda.mem_alloc(cuda.mem_get_info()[1] + 1)
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -129,82 +130,11 @@ def test_a_header_beside_the_cu_counts_although_it_is_named_in_angle_brackets(tm
     assert cuda_source.digest(source) != before and cuda_source.read(source) != text
 
 
-EXTENSION = """\
-#include <torch/extension.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <vector>
-#define CHECK(x) TORCH_CHECK(x.is_cuda(), "{ on a GPU")
-#define HD __host__ __device__
-#ifdef SLOW
-__global__ void twice(const float* x, float* y, int n) {
-#else
-__global__ void __launch_bounds__(256) twice(const float* x, float* y, int n) {
-#endif
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float sum = 0.f;
-    if (i < n) y[i] = sum + twofold(x[i], FLT_MAX) + __half2float(__half(1));
-}
-namespace {
-constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
-struct Timer { cudaEvent_t start; };
-template <int N> struct Tile { static constexpr int size = N; };
-HD float twofold(float v, float most) { return v < most ? v + v : v; }
-at::Tensor sum(const at::Tensor& x) { return x.sum(); }  // }
-}
-static cudaStream_t stream;
-#ifndef CUDALAB
-this is no C++ {
-#endif
-extern "C" void launch(const float* x, float* y, int n) {
-#ifdef DEBUG
-    printf("{");
-#endif
-    twice<<<ceil_div(n, 256), 256>>>(x, y, n);
-    auto f = [=] __device__ (int i) { return R"({ )" + i; };
-}
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("sum", &sum); }
-"""
-DEVICE = """\
-#include <cuda_fp16.h>
-#include <cfloat>
-#include <vector>
-#define CHECK(x) TORCH_CHECK(x.is_cuda(), "{ on a GPU")
-#define HD __host__ __device__
-#ifdef SLOW
-__global__ void twice(const float* x, float* y, int n) {
-#else
-__global__ void __launch_bounds__(256) twice(const float* x, float* y, int n) {
-#endif
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float sum = 0.f;
-    if (i < n) y[i] = sum + twofold(x[i], FLT_MAX) + __half2float(__half(1));
-}
-namespace {
-
-
-template <int N> struct Tile { static constexpr int size = N; };
-HD float twofold(float v, float most) { return v < most ? v + v : v; }
-  // }
-}
-
-#ifndef CUDALAB
-this is no C++ {
-#endif
-
-#ifdef DEBUG
-
-#endif
-
-
-
-
-"""
-
-
 def test_host_code_is_left_out_and_every_other_line_keeps_its_place(tmp_path):
-    cu = written(tmp_path / "ext.cu", EXTENSION)
-    lines = cuda_source.read(cu).split("\n")
-    assert list(map(str.strip, lines)) == list(map(str.strip, DEVICE.split("\n")))
+    data = Path(__file__).parents[1] / "data" / "host_part"
+    cu = written(tmp_path / "ext.cu", (data / "extension.cu").read_text())
+    left = (data / "extension.left").read_text()
+    assert [line.strip() for line in cuda_source.read(cu).split("\n")] == [line.strip() for line in left.split("\n")]
     said = "host code at lines 1 to 2, 16 to 17, 20, 22, 26 to 33 is left out: the lab launches"
     assert cuda_source.left_out(cu) == said
 

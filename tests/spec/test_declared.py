@@ -21,6 +21,15 @@ def spec(**more):
     return Kernel(**fields | more)
 
 
+def dims(name, rules, **more):
+    return {"dims": {name: rules}, **more}
+
+
+def length(scalar, **more):
+    """A spec whose output has as many columns as the scalar k says."""
+    return {"shapes": {"x": "rows cols", "y": "rows k"}, "reference": lambda x, k: x, "scalars": {"k": scalar}, **more}
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -30,9 +39,23 @@ def spec(**more):
         ({"inputs": {"x": In("int32", 0, "words")}}, "inputs: x: 'words' names words, which no input defines"),
         ({"shapes": {"x": "n-1 m"}, "edges": ((0, 3),)}, "an edge, (0, 3): shapes: 'n-1' is -1 where n = 0"),
         ({"shapes": {"x": "n m", "y": "n-m"}}, "size 'small', (8, 64): shapes: 'n-m' is -56 where n = 8 and m = 64"),
+        (dims("cols", "multple of 8"), "dims is {'cols': 'multple of 8'}; give rules by dimension, such as {"),
+        (dims("col", "at most 8"), "dims: no dimension in the shapes of the inputs named 'col'; did you mean 'cols'?"),
+        (dims("cols", "at most row"), "dims: cols is 'at most row': no other dimension named 'row'; did you mean 'r"),
+        (dims("cols", "at most cols"), "dims: cols is 'at most cols': no other dimension named 'cols'"),
+        (dims("cols", "at most 32"), "size 'small', (8, 64): cols is 64, but dims says 'at most 32'; give 32"),
+        (dims("cols", "multiple of 8"), "an edge, (1, 1): cols is 1, but dims says 'multiple of 8'; give 8"),
+        (dims("cols", "at most 8", shapes={}), "dims needs shapes=, which names the dimensions, such as "),
+        (length(Scalar(4)), "the scalar k is a length; give it a dtype of whole numbers, such as "),
+        (length(Scalar(-4, "int32")), "size 'small', (8, 64): shapes: 'k' is -4 where k = -4"),
+        (length(Scalar(4, "int32"), dims={"k": "at most cols"}),
+         "an edge, (1, 1): k is 4, but dims says 'at most cols', where cols is 1; give 1"),
+        (length(Scalar(lambda x: int(x[0]), "int32")),
+         "the scalar k is a length, and must be a number or a function of the inputs' shapes: an element of x is not"),
+        (length(Scalar(lambda x: x.nbytes, "int32")), "a number or a function of the inputs' shapes"),
     ],
-)
-def test_shapes_that_make_no_sense_are_refused_when_the_spec_is_loaded(more, said):
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_when_the_spec_is_loaded(more, said):
     with pytest.raises(SpecError, match=re.escape(said)):
         spec(**more)
 
@@ -46,39 +69,6 @@ def test_a_call_whose_output_would_have_a_length_below_zero_is_refused():
         InputError, match=r"k takes no size \(0,\): shapes: 'n-1' is -1 .*; the spec's sizes: small = 9"
     ):
         last.accepts((0,))
-
-
-@pytest.mark.parametrize(
-    ("dims", "said"),
-    [
-        ({"cols": "multple of 8"}, "dims is {'cols': 'multple of 8'}; give rules by dimension, such as {'cols': 'mult"),
-        ({"col": "at most 8"}, "dims: no dimension in the shapes of the inputs named 'col'; did you mean 'cols'?"),
-        ({"cols": "at most row"}, "dims: cols is 'at most row': no other dimension named 'row'; did you mean 'rows'?"),
-        ({"cols": "at most cols"}, "dims: cols is 'at most cols': no other dimension named 'cols'"),
-        ({"cols": "at most 32"}, "size 'small', (8, 64): cols is 64, but dims says 'at most 32'; give 32"),
-        ({"cols": "multiple of 8"}, "an edge, (1, 1): cols is 1, but dims says 'multiple of 8'; give 8"),
-    ],
-)
-def test_rules_and_sizes_that_do_not_fit_are_refused_when_the_spec_is_loaded(dims, said):
-    with pytest.raises(SpecError, match=re.escape(said)):
-        spec(dims=dims)
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"scalars": {"k": Scalar(4)}}, "the scalar k is a length; give it a dtype of whole numbers, such as "),
-        ({"scalars": {"k": Scalar(-4, "int32")}}, "size 'small', (8, 64): shapes: 'k' is -4 where k = -4"),
-        ({"scalars": {"k": Scalar(4, "int32")}, "dims": {"k": "at most cols"}},
-         "an edge, (1, 1): k is 4, but dims says 'at most cols', where cols is 1; give 1"),
-        ({"scalars": {"k": Scalar(lambda x: int(x[0]), "int32")}},
-         "the scalar k is a length, and must be a number or a function of the inputs' shapes: an element of x is not"),
-        ({"scalars": {"k": Scalar(lambda x: x.nbytes, "int32")}}, "a number or a function of the inputs' shapes"),
-    ],
-)  # fmt: skip
-def test_a_scalar_that_cannot_be_a_length_is_refused(more, said):
-    with pytest.raises(SpecError, match=re.escape(said)):
-        spec(shapes={"x": "rows cols", "y": "rows k"}, reference=lambda x, k: x, **more)
 
 
 def test_a_scalar_is_the_length_of_outputs_workspaces_and_indices():
@@ -110,11 +100,6 @@ def test_a_function_of_shapes_may_take_a_scalar():
 def test_a_scalar_with_the_name_of_a_dimension_is_no_length():
     one = spec(scalars={"rows": Scalar(3.0)}, reference=lambda x, rows: x)
     assert one.length_scalars == () and one.shape_of("y", {"x": (5, 2)}) == (5, 2)
-
-
-def test_rules_need_named_dimensions():
-    with pytest.raises(SpecError, match=r"dims needs shapes=, which names the dimensions, such as .*rows cols"):
-        spec(shapes={}, dims={"cols": "at most 8"})
 
 
 def test_sizes_and_calls_obey_the_rules():

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
+import specs
 
 from cudalab import host
 from cudalab.backends import host as backend
 from cudalab.device.operands import Operands
 from cudalab.spec import dtype_macro, entry_names
 from cudalab.spec.dtype import DTYPES
-from cudalab.spec.kernel import Budget, Kernel, Launch
 
 PLAIN = """__global__ void twice(const scalar_t* x, scalar_t* y, int n) {
     int i = threadIdx.x;
@@ -49,12 +49,8 @@ def test_the_compiler_gets_the_type_for_the_names_of_entries():
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_a_template_as_in_a_pytorch_extension_runs_for_each_dtype(tmp_path, dtype):
-    (tmp_path / "own.cu").write_text(f"template <typename scalar_t>\n{PLAIN}")
-    kernel = Kernel(
-        file=str(tmp_path / "own.py"), summary="y = 2 x", dtypes=("float32", "int32"), sizes={"small": (64,)},
-        edges=((1,),), reference=lambda x: 2 * x, budgets=Budget(0.5),
-        entries={"twice<scalar_t>": lambda x, y: Launch((1,), (64,), (x, y, np.int32(x.size)))},
-    )  # fmt: skip
+    text, entries = f"template <typename scalar_t>\n{PLAIN}", {"twice<scalar_t>": specs.flat}
+    kernel = specs.kernel(tmp_path, text=text, dtypes=("float32", "int32"), entries=entries)
     x = np.arange(64).astype(dtype)
     work = backend.bind(kernel, "twice<scalar_t>", DTYPES[dtype], Operands({"x": x}, y := np.zeros_like(x)))
     work.run()

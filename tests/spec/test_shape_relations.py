@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import specs
 
-from cudalab import Budget, Kernel, Launch
+from cudalab import Launch
 from cudalab.base.errors import InputError
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 
 
 def kernel(tmp_path, inputs, reference, sizes, edges, **more):
-    return Kernel(
-        file=str(tmp_path / "k.py"), summary="", dtypes=("float32",), sizes=sizes, edges=edges, inputs=inputs,
-        reference=reference, entries={"k": lambda **arrays: Launch((1,), (1,), ())}, budgets={"float32": Budget(0)},
-        **more,
-    )  # fmt: skip
+    entries = {"k": lambda **arrays: Launch((1,), (1,), ())}
+    return specs.kernel(tmp_path, inputs=inputs, reference=reference, sizes=sizes, edges=edges, entries=entries, **more)
 
 
 def zeros(**shapes):

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from specs import spec
 
 from cudalab import Budget, Launch, Out, Scalar, Work
 
-ADAM = """#include <cuda_fp16.h>
-__global__ void adam(scalar_t* p, float* m, float* v, const scalar_t* g, float lr, float b1, float b2,
-                     int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float gi = float(g[i]), mi = b1 * m[i] + (1.0f - b1) * gi, vi = b2 * v[i] + (1.0f - b2) * gi * gi;
-    m[i] = mi;
-    v[i] = vi;
-    p[i] = scalar_t(float(p[i]) - lr * mi / (sqrtf(vi) + 1e-8f));
-}
-"""
+DATA = Path(__file__).parents[1] / "data" / "several"
 
-COUNT = """__global__ void part(const scalar_t* x, float* partial, unsigned* counts, unsigned n) {
-    __shared__ float s[256];
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    s[threadIdx.x] = i < n ? float(x[i]) : 0.0f;
-    if (i < n) atomicAdd(&counts[x[i] > scalar_t(0)], 1u);
-    __syncthreads();
-    for (int k = 128; k; k >>= 1) {
-        if (threadIdx.x < k) s[threadIdx.x] += s[threadIdx.x + k];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) partial[blockIdx.x] = s[0];
-}
-__global__ void whole(const float* partial, scalar_t* total, unsigned blocks) {
-    float sum = 0.0f;
-    for (unsigned b = 0; b < blocks; b++) sum += partial[b];
-    total[0] = scalar_t(sum);
-}
-"""
+
+def text_of(name: str) -> str:
+    return (DATA / f"{name}.cu").read_text()
 
 
 def step(p, m, v, g, lr, b1, b2):
@@ -56,7 +33,7 @@ def adam(folder, **fields):
     def launch(p, m, v, g, lr, b1, b2):
         return Launch((-(-p.size // 128),), (128,), (p, m, v, g, lr, b1, b2, np.int32(p.size)))
 
-    return spec(folder, cu=ADAM, name="adam", **{
+    return spec(folder, cu=text_of("adam"), name="adam", **{
         "reference": step, "dtypes": ("float32", "float16"), "sizes": {"small": (3000,)}, "edges": ((1,), (129,)),
         "inputs": moments, "outputs": {"p": Out(), "m": Out(dtype="float32"), "v": Out(dtype="float32")},
         "scalars": {"lr": Scalar(0.01), "b1": Scalar(0.9), "b2": Scalar(0.999)}, "entries": {"adam": launch},
@@ -73,7 +50,7 @@ def count(folder, **fields):
             Launch((1,), (1,), (partial, total, np.uint32(blocks)), entry="whole"),
         )
 
-    return spec(folder, cu=COUNT, name="count", **{
+    return spec(folder, cu=text_of("count"), name="count", **{
         "reference": None, "sizes": {"small": (3000,)}, "edges": ((1,), (257,)),
         "shapes": {"x": "n", "total": "1", "counts": "2", "partial": "(n+255)//256"},
         "outputs": {
@@ -84,16 +61,6 @@ def count(folder, **fields):
         "budgets": {"float32": Budget(4, atol=1e-3)}, **fields})  # fmt: skip
 
 
-BOX = """__constant__ float taps[3];
-__global__ void box(const scalar_t* x, scalar_t* y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float s = 0.0f;
-    for (int k = -1; k <= 1; k++)
-        if (i + k >= 0 && i + k < n) s += taps[k + 1] * float(x[i + k]);
-    y[i] = scalar_t(s);
-}
-"""
 TAPS = np.array([0.25, 0.5, 0.125], np.float32)
 
 
@@ -104,23 +71,10 @@ def box(folder, **fields):
         padded = np.concatenate([[0.0], x, [0.0]])
         return TAPS[0] * padded[:-2] + TAPS[1] * padded[1:-1] + TAPS[2] * padded[2:]
 
-    return spec(folder, cu=BOX, name="box", **{
+    return spec(folder, cu=text_of("box"), name="box", **{
         "reference": reference, "sizes": {"small": (3000,)}, "edges": ((1,), (129,)), "constants": {"taps": TAPS},
         "entries": {"box": lambda x, y: Launch((-(-x.size // 128),), (128,), (x, y, np.int32(x.size)))},
         "budgets": {"float32": Budget(2, atol=1e-6)}, **fields})  # fmt: skip
-
-
-RMS = """#include <cuda_fp16.h>
-__global__ void rms(const scalar_t* x, const scalar_t* w, scalar_t* y, float* scale, float eps, int rows, int cols) {
-    int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= rows) return;
-    float sum = 0.0f;
-    for (int c = 0; c < cols; c++) sum += float(x[row * cols + c]) * float(x[row * cols + c]);
-    float s = rsqrtf(sum / cols + eps);
-    scale[row] = s;
-    for (int c = 0; c < cols; c++) y[row * cols + c] = scalar_t(float(x[row * cols + c]) * s * float(w[c]));
-}
-"""
 
 
 def rms_form(x, w, eps: float):
@@ -147,7 +101,7 @@ def rms(folder, **fields):
         rows, cols = x.shape
         return Launch((-(-rows // 64),), (64,), (x, w, y, scale, eps, np.int32(rows), np.int32(cols)))
 
-    return spec(folder, cu=RMS, name="rms", **{
+    return spec(folder, cu=text_of("rms"), name="rms", **{
         "reference": reference, "dtypes": ("float32", "float16"), "sizes": {"small": (8, 33)},
         "edges": ((1, 1), (65, 3)), "entries": {"rms": launch},
         "shapes": {"x": "rows cols", "w": "cols", "y": "rows cols", "scale": "rows"},
@@ -156,11 +110,7 @@ def rms(folder, **fields):
         **fields})  # fmt: skip
 
 
-FIRST = """__global__ void first(const float* x, float* y, int rows, int cols, int k) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < rows * k) y[i] = x[i / k * cols + i % k];
-}
-"""
+FIRST = text_of("first")
 FIRST_OF_4 = FIRST.replace("i / k * cols + i % k", "i / 4 * cols + i % 4")
 
 

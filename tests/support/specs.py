@@ -42,3 +42,14 @@ def pointwise(
 
     given = {"sizes": {"small": (70,)}, "edges": (), "entries": {"k": launch}, "budgets": Budget(0.5)}
     return spec(folder, reference, POINTWISE.format(of=of, body=body), **given | fields)
+
+
+def flat(x: Any, y: Any) -> Launch:
+    """A launch of a thread an element, with its arrays and their length."""
+    return Launch((blocks(x.size, 64),), (64,), (x, y, np.int32(x.size)))
+
+
+def kernel(folder: Path, name: str = "k", text: str | None = None, **fields: Any) -> Kernel:
+    """A copy of 64 elements without edges, unless `fields` say more; its `.cu` has this `text`."""
+    usual = {"sizes": {"small": (64,)}, "edges": (), "budgets": Budget(0), "entries": {name: flat}}
+    return spec(folder, cu=text or "", name=name, **usual | fields)

@@ -35,9 +35,12 @@ def test_slow_first_meetings_in_a_row_are_an_answer_that_is_kept(proof):
         proof.meet([0, 3], [5e-6, 9e-6])
 
 
-def test_a_disturbance_is_none(proof):
-    for number, seconds in enumerate((90e-6, 5e-6, 90e-6, 5e-6, 90e-6, 5e-6, 5e-6), 1):
-        proof.meet([0, number, 0], [5e-6, seconds, 5e-6])
+@pytest.mark.parametrize(
+    "seconds", [(90e-6, 5e-6, 90e-6, 5e-6, 90e-6, 5e-6, 5e-6), (7e-6,) * 8], ids=["disturbances", "a small difference"]
+)
+def test_a_disturbance_or_a_small_difference_is_none(proof, seconds):
+    for number, new in enumerate(seconds, 1):
+        proof.meet([0, number, 0], [5e-6, new, 5e-6])
     assert proof.suspicions == 0
 
 
@@ -48,12 +51,6 @@ def test_a_disturbed_round_hides_nothing_for_long(proof):
     proof.meet([0, 4, 0], [5e-6, 90e-6, 5e-6])
     with pytest.raises(LaunchError, match="it reuses stored results"):
         proof.meet([0, 5, 0], [5e-6, 90e-6, 5e-6])
-
-
-def test_a_small_difference_is_none(proof):
-    for number in range(1, 9):
-        proof.meet([0, number], [5e-6, 7e-6])
-    assert proof.suspicions == 0
 
 
 def meets(proof, rng, seconds):
@@ -159,17 +156,19 @@ def timed_on(proof, seconds, known=5e-6):
     return sample, had
 
 
-def test_a_time_is_confirmed_by_a_run_on_contents_that_nobody_has_met(at_the_end):
-    sample, had = timed_on(at_the_end, [5.5e-6])
+@pytest.mark.parametrize(
+    ("met", "seconds", "had"),
+    [
+        ({0, 1, 2}, [5.5e-6], [3]),  # contents that nobody has met
+        ({0, 2}, [5.5e-6], [1]),  # others have met it
+        ({0, 1, 2}, [90e-6, 5e-6], [3, 4]),  # a disturbed run refutes nothing
+    ],
+)
+def test_a_time_is_confirmed_by_a_run_on_contents_that_are_new_to_the_variant(at_the_end, met, seconds, had):
+    at_the_end.met = met
+    sample, new = timed_on(at_the_end, seconds)
     assert at_the_end.confirm(sample, 5e-6)
-    assert (had, at_the_end.contents.count, at_the_end.due) == ([3], 4, None)
-
-
-def test_contents_that_others_have_met_are_new_to_a_variant(at_the_end):
-    at_the_end.met = {0, 2}
-    sample, had = timed_on(at_the_end, [5.5e-6])
-    assert at_the_end.confirm(sample, 5e-6)
-    assert (had, at_the_end.contents.count) == ([1], 3)
+    assert (new, at_the_end.contents.count, at_the_end.due) == (had, max(3, had[-1] + 1), None)
 
 
 def test_answers_that_are_kept_when_all_contents_have_been_met_are_found_at_the_end(at_the_end):
@@ -180,23 +179,12 @@ def test_answers_that_are_kept_when_all_contents_have_been_met_are_found_at_the_
     assert had == [3, 4, 5]
 
 
-def test_one_disturbed_run_at_the_end_refutes_nothing(at_the_end):
-    sample, had = timed_on(at_the_end, [90e-6, 5e-6])
-    assert at_the_end.confirm(sample, 5e-6)
-    assert had == [3, 4]
-
-
-def test_single_runs_that_are_all_slow_refute_nothing(at_the_end):
-    """A busy machine wakes threads late, whatever a run's inputs are."""
+def test_single_runs_that_are_all_slow_refute_nothing_unless_a_sample_of_several_is_fast(at_the_end):
+    """A busy machine wakes threads late, whatever a run's inputs are; within a sample nothing changes."""
     at_the_end.limits = CPU
     sample, had = timed_on(at_the_end, [11.7e-3] * CPU.tries, known=11e-3)
     assert at_the_end.confirm(sample, 209e-6)
     assert len(had) == CPU.tries
-
-
-def test_runs_of_one_sample_that_keep_an_answer_are_found_although_a_single_run_computes_it(at_the_end):
-    """A sample has several runs, and between them nothing changes."""
-    at_the_end.limits = CPU
     sample, _ = timed_on(at_the_end, [2e-3] * CPU.tries, known=2e-3)
     with pytest.raises(LaunchError, match="it reuses stored results: 2,000 µs for new inputs, 209 µs"):
         at_the_end.confirm(sample, 209e-6, lambda: 200e-6)

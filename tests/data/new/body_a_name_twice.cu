@@ -1,0 +1,3 @@
+__global__ void f(const float* x, float* y, int n) {
+    int i = (blockIdx.x * blockDim.x + threadIdx.x); if (i < n) y[i] = x[i]; i = 0; if (i < 5) i = 7;
+}
