@@ -123,8 +123,7 @@ class _Worker:
             device, selection, setup.modes, setup.seed, setup.share(device.kind), self.progress, order=setup.order,
             glimpse=self.glimpse, processes=count, process=setup.process, named=setup.named,
         )  # fmt: skip
-        if count > 1:
-            self.job.turn = self.turn
+        self.job.turn = self.turn
         if setup.process:
             self.progress(Step("worker", "loading libraries"))
             for name in setup.backends:  # the rows say what is missing, or fails

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import termios
@@ -52,6 +53,17 @@ def test_no_process_outlives_its_parent():
     assert parent.stdout.readline() == b"1\n"
     parent.kill()
     assert parent.communicate(timeout=20) == (b"", None)  # the pipe ends when the last that has it does
+
+
+@pytest.mark.process
+def test_a_paused_child_does_nothing_until_the_end():
+    """The system tells when a child has stopped, and when it goes on."""
+    with Child("cudalab.base.child.last", answers=int) as one:
+        with one.paused():
+            assert os.waitid(os.P_PID, one.pid, os.WSTOPPED | os.WEXITED).si_status == signal.SIGSTOP
+        assert os.waitid(os.P_PID, one.pid, os.WCONTINUED | os.WNOWAIT).si_status == signal.SIGCONT
+    with one.paused():
+        assert one.ended
 
 
 STARTS = """

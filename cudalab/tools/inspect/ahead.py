@@ -1,6 +1,7 @@
 """What bounds the entries of a run on a GPU: predicted in a process beside the run.
 
-The process has a low priority and works while the run loads libraries and compiles. What fails there is a reason in
+The process has a low priority and works while the run loads libraries, compiles and checks; while times are taken it is
+stopped. What fails there is a reason in
 place of a prediction, never an error of the run.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -30,7 +32,7 @@ from cudalab.tools.inspect.steps import CARD, inspect
 
 MAIN = "cudalab.tools.inspect.ahead.main"
 NICE = 10  # added to the process's niceness: the run's own work goes first
-WAIT = 10.0  # seconds that a finished run waits for all answers
+WAIT = 20.0  # seconds that a finished run waits for all answers
 LONGEST = 600  # characters of a reason: a compiler may say much
 
 
@@ -85,6 +87,10 @@ class Ahead:
                 self._answers += self._child.poll()
             except Ended as ended:
                 self._reason = _why(ended)
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Let the process do nothing until the end of this context: times are taken there."""
+        return self._child.paused() if self._child else contextlib.nullcontext()
 
     def add_to(self, cases: Iterable[Case]) -> None:
         """Give each entry its prediction, or the reason why it has none. Waits for the process, WAIT seconds in all.
