@@ -27,11 +27,15 @@ FAR = 0.01  # relative error of the whole output; a formula that is nearly right
 
 
 def lines(run: Results, output: str | None, width: int) -> list[str]:
-    """The lines below a run's tables, or none; a purpose for which `width` has no room stands above its command."""
+    """The lines below a run's tables, or none; a purpose for which `width` has no room stands above its command,
+    or is left out where that would make the screen of a bench without a GPU longer than a terminal.
+    """
     found = list(islice(dict(_steps(run, output)).items(), MOST))
     longest = max((len(command) for command, _ in found), default=0)
     if all(INDENT + longest + len(why) + 4 <= width for _, why in found):
         said = [f"{command:{longest}}  # {why}" for command, why in found]
+    elif output and columns.without_gpu(run):  # a screen of 24 lines
+        said = [command for command, _ in found]
     else:
         above = {why: textwrap.wrap(why, max(width - INDENT - 2, 1)) for _, why in found}
         said = [line for command, why in found for line in (*(f"# {part}" for part in above[why]), command)]

@@ -103,8 +103,10 @@ def test_all_kernels_the_size_and_quick_are_kept():
 
 def test_without_room_the_purpose_stands_above_the_command():
     lines = next_steps.lines(run_of("bench", *RIGHT), "a_rather_long_name_of_a_file.json", 60)
-    assert lines[0] == "next: # every CPU time, with bars"
-    assert lines[1] == "      cudalab show --all a_rather_long_name_of_a_file.json"
+    assert lines == [  # the screen without a GPU is short, and these need no words
+        "next: cudalab show --all a_rather_long_name_of_a_file.json",
+        "      cudalab report a_rather_long_name_of_a_file.json -o a_rather_long_name_of_a_file.html",
+    ]
     assert next_steps.lines(run_of("check", *RIGHT), None, 50)[2:4] == [
         "      # keeps all results, for show and compare",
         "      cudalab check ./mine/softmax.py -o check.json",
