@@ -105,7 +105,7 @@ def text(error: BaseException) -> str:
         return ""
 
 
-def named(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the message of an error, with the name of its type unless it is one of cudalab's errors."""
     if isinstance(error, CudalabError):
         return str(error)

@@ -65,7 +65,7 @@ def _run(
 
     if options["resume"]:
         command = f"study {study}" if study else str(click.get_current_context().info_name)
-        kernels, options = resume.adopted(options["resume"], kernels, options, given(), command)
+        kernels, options = resume.adopted(options["resume"], kernels, options, options_given(), command)
         output = output or options["resume"]
     if output:
         writable(output)
@@ -202,7 +202,7 @@ def _say_no_nvcc(run: Results) -> None:
         terminal.say("note: nvcc is not on PATH, so it is not known whether the .cu compiles for a GPU")
 
 
-def given() -> set[str]:
+def options_given() -> set[str]:
     """Return the names of the options that the user set, on the command line or in the environment."""
     from click.core import ParameterSource
 

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 
 from cudalab.base import globs
-from cudalab.checks import contents, parity
+from cudalab.checks import contents, nans, parity
 from cudalab.engine import hard
 from cudalab.engine.options import QUICK
 from cudalab.report import columns
@@ -91,6 +91,8 @@ def resuming(run: Results, place: str, study: str = "") -> str:
 
 def _first_of_all(run: Results, wrong: Case) -> str:
     """What to do before anything else about a wrong entry, where its row and NumPy's tell; else an empty text."""
+    if nans.ADVICE in wrong.reason:
+        return 'after nans="ignored" in the spec, or a kernel that keeps NaN'
     if contents.READ_FIRST in wrong.reason or contents.NEVER_WRITTEN in wrong.reason:
         return "after you set every element of the output"
     mates = (case for case in run.cases if case.group == wrong.group)

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from cudalab.base.errors import Broken, NotOnCpu, Unavailable, kept, named
+from cudalab.base.errors import Broken, NotOnCpu, Unavailable, kept, message_of
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.rows import row, said
@@ -147,7 +147,7 @@ class Round(Generic[V, W]):
             self.after_turn(label)
         except Exception as error:
             self.job.survived(self.group, error)
-            return f"failed while it was timed: {named(error)}"
+            return f"failed while it was timed: {message_of(error)}"
         return ""
 
     def guarded(self, case: Case, what: Callable[[], object]) -> None:

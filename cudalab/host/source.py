@@ -172,7 +172,7 @@ class Scan:
 
     def system_call(self, message: str) -> str:
         """What to say of a linker's message about a function that starts processes; "" for any other error."""
-        if not (called := system_calls.named(message)):
+        if not (called := system_calls.function_in(message)):
             return ""
         name = re.compile(rf"\b{called}\b")
         own = (f"{file}:{number}: " for file, number, text, _ in self._lines if name.search(text))

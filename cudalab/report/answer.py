@@ -92,7 +92,9 @@ def _time(run: Results, case: Case, cases: list[Case]) -> str:
     unit, seconds = columns.unit(run, cases, run.main_kind)
     timing = case.timing(run.main_kind)
     assert timing
-    return f"{case.label} {numbers.supported(timing.median / seconds, timing.width)}{marks.of(run, case, cases)} {unit}"
+    return (
+        f"{case.label} {numbers.supported(timing.median / seconds, timing.width)}{marks.signs(run, case, cases)} {unit}"
+    )
 
 
 def _against(run: Results, case: Case, peer: Case, cases: list[Case]) -> str:

@@ -172,7 +172,7 @@ def _marked(run: Results, shown: list[Case], cases: list[Case], kind: str) -> li
     return [
         NOT_MEASURED if kind == "call" and allocates(case) else
         NOT_TIMED if case.backend == "host" and case.status == record.OK and not case.times else
-        microseconds(case, kind) + marks.of(run, case, cases, kind) for case in shown
+        microseconds(case, kind) + marks.signs(run, case, cases, kind) for case in shown
     ]  # fmt: skip
 
 

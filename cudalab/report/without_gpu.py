@@ -36,7 +36,7 @@ def render(run: Results, width: int | None, color: bool) -> str:
     console.print(table.plain(_heading(run), "bold"))
     if text := columns.missing(run):
         console.print(table.plain(text, "bold yellow"))
-    cards = {kernel: measured.of(run, kernel) for kernel in dict.fromkeys(case.kernel for case in run.cases)}
+    cards = {kernel: measured.newest_runs(run, kernel) for kernel in dict.fromkeys(case.kernel for case in run.cases)}
     marked = False
     for cases in _groups(run):
         drawn = _columns([case for case in cases if case.backend == HOST], cards[cases[0].kernel])
@@ -152,7 +152,7 @@ def _measured(card: Measured, rows: Sequence[tuple[Case, list[Case]] | None]) ->
 
 def _launch_mark(run: Results, row: Case, cases: list[Case]) -> str:
     """The mark of a time that is mostly launch and timer, if it is."""
-    return LAUNCH if LAUNCH in marks.of(run, row, cases) else ""
+    return LAUNCH if LAUNCH in marks.signs(run, row, cases) else ""
 
 
 def _cpu_times(run: Results, cases: Sequence[Case], width: int | None) -> str:

@@ -26,7 +26,7 @@ MARKS = {
 
 
 @kept
-def of(run: Results, case: Case, cases: list[Case], kind: str = "") -> str:
+def signs(run: Results, case: Case, cases: list[Case], kind: str = "") -> str:
     """The MARKS on a time of a case: of `kind`, or the main one, which alone has `^` and is judged with its ratio."""
     main, copy = run.main_kind, ceiling(cases)
     kind = kind or main

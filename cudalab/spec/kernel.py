@@ -185,7 +185,7 @@ class Kernel(Sized):
         if self.cub and (wrong := cub_form.unfit(inputs, tuple(self.outs), self.in_place)):
             yield f"cub {wrong}"
         for name, one in self.rivals.items():
-            given = tuple(dict.fromkeys((*inputs, *self.outs))) if (called := rival.of(one)).out else inputs
+            given = tuple(dict.fromkeys((*inputs, *self.outs))) if (called := rival.rival_of(one)).out else inputs
             wrong = "" if isinstance(one, rival.Rival) else validate.refused(called.load(), given, tuple(self.scalars))
             if wrong:
                 yield f"rivals[{name!r}] {wrong}"
@@ -271,7 +271,7 @@ class Kernel(Sized):
         values = {name: str(value) for name, value in self.parameters.items()}
         return {
             host_part.MACRO: "1",
-            dtype_macro.of(self.cu): dtype.macro,
+            dtype_macro.name_for(self.cu): dtype.macro,
             **{name: value if given else "1" for name, given, value in own},
             **values,
         }

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from cudalab.base.child import Parent
-from cudalab.base.errors import InputError, named
+from cudalab.base.errors import InputError, message_of
 from cudalab.spec import find
 
 STUCK = timedelta(seconds=60)  # in a collective: longer than the slowest step, shorter than the supervisor's patience
@@ -164,4 +164,4 @@ def main(parent: Parent, number: str, count: str) -> None:
             parent.answer(rank.do(order))
         except Exception as error:  # any library's
             traceback.print_exc()
-            parent.answer(Answer(error=named(error)))
+            parent.answer(Answer(error=message_of(error)))

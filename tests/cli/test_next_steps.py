@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from typed import parsed
 
+from cudalab.checks import nans
 from cudalab.cli import main, next_steps
 from cudalab.device import cuda
 from cudalab.results.record import Case, Machine, Parity, Results
@@ -81,6 +82,7 @@ def test_the_advice_follows_from_what_is_wrong():
     assert "overflows in NumPy too" in purpose(wrong("numpy", **infinite), wrong("host:a", **infinite))
     for far in (infinite, {"max_ulp": 5e6, "rel_l2": 0.1}):
         assert "memory errors" in purpose(wrong("numpy", **finite), wrong("host:a", **far))
+    assert 'nans="ignored"' in purpose(wrong("numpy", **finite), wrong("host:a", f"got 0; {nans.ADVICE}", **infinite))
     for cause in ("y is read before it is written: zero it", "never written: 1 of 64 elements of y"):
         assert "set every element" in purpose(wrong("numpy", **finite), wrong("host:a", cause, **infinite))
 

@@ -47,7 +47,7 @@ def test_launch_attributes_in_a_graph_and_in_a_call(gpu, name, entry):
     kernel, kind = find.kernel(str(DATA / f"{name}.py")), dtype("float32")
     given = kernel.make(next(iter(kernel.sizes.values())), kind)
     operands = gpu.place(kernel, kind, given)
-    arrays = operands.named(kernel)
+    arrays = operands.by_name(kernel)
     expected = np.asarray(kernel.reference(**{n: a.astype(np.float64) for n, a in given.items()}))
     run = launch.on_stream(kernel, entry, kind, operands)
     run()

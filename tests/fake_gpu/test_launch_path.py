@@ -41,7 +41,7 @@ def test_it_is_captured_in_a_graph_and_called_from_python(fake, name, entry):
     operands = fake.place(kernel, kind, given)
     run = launch.on_stream(kernel, entry, kind, operands)
     expected = np.asarray(kernel.reference(**{n: a.astype(np.float64) for n, a in given.items()}))
-    output = operands.named(kernel)["y"]
+    output = operands.by_name(kernel)["y"]
     run()
     np.testing.assert_allclose(fake.fetch(output), expected, rtol=1e-5)
     fake.poison(output)
@@ -51,7 +51,7 @@ def test_it_is_captured_in_a_graph_and_called_from_python(fake, name, entry):
     driver.replayer(driver.instantiate(graph), operands.stream.handle)()
     np.testing.assert_allclose(fake.fetch(output), expected, rtol=1e-5)
     fake.poison(output)
-    arrays = operands.named(kernel)
+    arrays = operands.by_name(kernel)
     prepared = launch.for_call(kernel, entry, kind, arrays, driver.current_context())
     prepared(operands.stream.handle, *(array.ptr for array in arrays.values()))
     np.testing.assert_allclose(fake.fetch(output), expected, rtol=1e-5)
@@ -89,7 +89,7 @@ def test_shared_memory_beyond_48_kb_is_opted_in(fake, tmp_path):
     kernel = twice(tmp_path, SHARED, shared=100_000)
     np.testing.assert_array_equal(ran(fake, kernel), 2 * np.arange(64))
     operands = fake.place(kernel, dtype("float32"), {"x": np.arange(64, dtype=np.float32)})
-    arrays = operands.named(kernel)
+    arrays = operands.by_name(kernel)
     launch.for_call(kernel, "k", dtype("float32"), arrays, driver.current_context())(
         operands.stream.handle, *(array.ptr for array in arrays.values())
     )

@@ -164,7 +164,7 @@ def test_no_bias_has_fewer_parameters(runs):
 
 def test_the_biases_that_are_left_out_are_not_zero():
     lab = a_lab("conv-bias")
-    biased, x, _ = module("conv-bias").given(lab)
+    biased, x, _ = module("conv-bias").make_inputs(lab)
     plain = module("conv-bias").without(lab, biased)
     assert torch.allclose(biased.train()(x), plain.train()(x), atol=1e-5)
     assert not torch.allclose(biased.features[0](x), plain.features[0](x), atol=1e-2)
@@ -328,7 +328,7 @@ def test_a_training_starts_anew_from_what_was_given():
     debug = module("debug-apis")
     from cudalab.study.training import Training
 
-    training = Training(*debug.given(a_lab("debug-apis")))
+    training = Training(*debug.make_inputs(a_lab("debug-apis")))
     given = {name: value.clone() for name, value in training.given.state_dict().items()}
     first = [float(loss) for loss in training.losses()]
     for _ in range(5):
@@ -343,7 +343,7 @@ def test_a_step_can_be_repeated_for_ever():
     zero_grad = module("zero-grad")
     from cudalab.study.training import Training
 
-    training = Training(*zero_grad.given(a_lab("zero-grad")))
+    training = Training(*zero_grad.make_inputs(a_lab("zero-grad")))
     start = float(training.step())
     for _ in range(2000):
         last = training.step()

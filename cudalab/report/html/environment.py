@@ -21,7 +21,7 @@ class Environment:
     parts: list[tuple[str, list[tuple[str, str]]]]
 
 
-def of(label: str, run: Results) -> Environment:
+def environment_of(label: str, run: Results) -> Environment:
     """The environment of one run."""
     parts = [
         ("Machine", _machine(run)),

@@ -142,7 +142,7 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
             rows.append(Bar(name(case), "allocates: see api" if timing else _without(case), role=role(case)))
             continue
         low, high = (per * end for end in timing.interval)
-        text = f"{numbers.supported(per * timing.median, timing.width)} {marks.of(run, case, cases, kind)}".strip()
+        text = f"{numbers.supported(per * timing.median, timing.width)} {marks.signs(run, case, cases, kind)}".strip()
         hint = f"{text} {unit} ({numbers.ends(low, high)})"
         rows.append(Bar(name(case), text, per * timing.median, low, high, role(case), hint))
     best = min(

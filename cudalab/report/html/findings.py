@@ -86,7 +86,7 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
 
 def _time(run: Results, case: Case, cases: list[Case]) -> str:
     """The main time with its marks and unit."""
-    return f"{columns.microseconds(case, run.main_kind)}{marks.of(run, case, cases)} \u00b5s"
+    return f"{columns.microseconds(case, run.main_kind)}{marks.signs(run, case, cases)} \u00b5s"
 
 
 def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:

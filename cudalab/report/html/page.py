@@ -29,7 +29,7 @@ TEXTS = ("kernel", "dtype", "size", "file", "variant", "verdict")  # columns tha
 LONGEST = 3000  # characters of a reason
 
 
-def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
+def runs_by_name(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
     """The files by name, with the folder's name if two names are equal. The page shows nothing else of the paths."""
     names = [PurePath(path).name for path, _ in loaded]
     found = []
@@ -42,7 +42,7 @@ def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
 @unchanging
 def render(loaded: Sequence[tuple[str, Results]]) -> str:
     """The page for (path, results) pairs."""
-    runs = named(loaded)
+    runs = runs_by_name(loaded)
     subjects = gathered(runs)
     fill(subjects)
     anchor(subjects)
@@ -66,7 +66,7 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
         ),
         headings=_unique(columns.heading(run.results) for run in runs),
         missing=[(run.label, text) for run in runs for text in columns.warnings(run.results)],
-        environments=[environment.of(run.label, run.results) for run in runs],
+        environments=[environment.environment_of(run.label, run.results) for run in runs],
         method=[*_method(runs), *without_roofline(subjects)],
         texts=TEXTS,
         mark=draw.MARK,

@@ -236,7 +236,7 @@ def _timed(cases: list[Case], label: str, kind: str) -> Case:
 
 def _variants(first: str, second: str, kernel: str) -> tuple[str, Kernel, tuple[str, str]]:
     """The kernel's name, the kernel, and the labels of both variants."""
-    kernels = plan.named(globs.split(kernel))
+    kernels = plan.kernels_by_name(globs.split(kernel))
     fitting: dict[str, tuple[str, str]] = {}
     problems: list[CudalabError] = []
     for name, spec in kernels.items():

@@ -19,7 +19,7 @@ import msgspec
 
 from cudalab.base import bounded, child
 from cudalab.base.child import Child, Ended, Parent
-from cudalab.base.errors import CompileError, CudalabError, Unavailable, named
+from cudalab.base.errors import CompileError, CudalabError, Unavailable, message_of
 from cudalab.engine import plan
 from cudalab.engine.groups import Group
 from cudalab.results.record import Case, Prediction
@@ -150,7 +150,7 @@ def predictions(kernels: tuple[str, ...], sizes: str, dtypes: str, compiler: Com
             for one in _by_entry(_inspected(group, once)):
                 yield Answer(name, size, dtype, _prediction(one), _entry(one))
         except Exception as error:  # of a spec's function, or of machine code that inspection cannot follow
-            said = str(error) if isinstance(error, CudalabError) else f"inspection failed: {named(error)}"
+            said = str(error) if isinstance(error, CudalabError) else f"inspection failed: {message_of(error)}"
             reason = Prediction(reason=said if len(said) <= LONGEST else f"{said[:LONGEST]} ...")
             if isinstance(error, CompileError | Unavailable):
                 failed[name, dtype] = reason
