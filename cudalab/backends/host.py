@@ -199,7 +199,7 @@ def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ())
 def _races(
     text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...], standard: str
 ) -> Future[Isolated | None]:
-    """The `.cu` with the race detector, compiled beside the plain one."""
+    """Return the `.cu` with the race detector, compiled beside the plain one."""
 
     def load() -> Isolated | None:
         from cudalab.host.isolated import Isolated

@@ -115,7 +115,7 @@ class Child(Generic[T]):
 
     @property
     def pid(self) -> int:
-        """Of the child, or of the tool that started it."""
+        """Return the number of the child's process, or of the tool that started it."""
         return self._process.pid
 
     @property

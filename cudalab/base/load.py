@@ -15,7 +15,7 @@ BUSY = 0.25  # load of other programs on each core from which times of the host 
 
 
 def is_busy(others: float, cores: float) -> bool:
-    """Whether a mean load of other programs on so many cores disturbs times of the host."""
+    """Say whether a mean load of other programs on so many cores disturbs times of the host."""
     return others > BUSY * cores
 
 
@@ -53,7 +53,7 @@ class Watch:
         return {OTHERS: self._others, CORES: self._cores}
 
     def means(self) -> tuple[float, float]:
-        """The mean load of other programs since the creation, and the number of cores."""
+        """Return the mean load of other programs since the creation, and the number of cores."""
         found = self.seconds()
         elapsed = max(self._at - self._begun, 1e-3)
         return found[OTHERS] / elapsed, found[CORES] / elapsed

@@ -139,7 +139,7 @@ def _asked(run: Results) -> list[str]:
 
 
 def _on_cpu(run: Results) -> bool:
-    """Whether the CPU ran entries of a `.cu`."""
+    """Say whether the CPU ran entries of a `.cu`."""
     return run.machine.device == "cpu" and any(c.backend in record.ENTRIES for c in run.cases)
 
 

@@ -206,7 +206,7 @@ def _one(function: Any, launch: Launch, stream: Any) -> Callable[[], None]:
 
 
 def _together(function: Any, launch: Launch, stream: Any, values: list[Any]) -> Callable[[], None]:
-    """The same with launch attributes, which PyCUDA lacks: for a cooperative launch, for clusters."""
+    """Return the same with launch attributes, which PyCUDA lacks: for a cooperative launch, for clusters."""
     context, (grid, block) = driver.current_context(), launch.dims
     handle = driver.function_of(lambda other: function.prepared_async_call(grid, block, other, *values))
     limits.make_able(handle, launch, context)

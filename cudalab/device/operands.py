@@ -51,7 +51,7 @@ class Written:
         return int(self.arrays[0].ptr)
 
     def like(self, arrays: Sequence[Any]) -> Written:
-        """The same of other arrays."""
+        """Return the same of other arrays."""
         return replace(self, arrays=tuple(arrays))
 
 

@@ -61,14 +61,14 @@ class Group:
         return found | {f"{self.name}.{form}.py": file for form, file in self.kernel.form_files.items()}
 
     def variants(self) -> Iterator[Variant]:
-        """Every variant on every device, in the order of the backends."""
+        """Yield every variant on every device, in the order of the backends."""
         for name, backend in backends.by_name().items():
             if backend.own_indexing or not self.awkward:
                 yield from _made(name, backend, self)
 
     @property
     def file(self) -> str:
-        """Path of the spec."""
+        """Return the path of the spec."""
         return self.kernel.file
 
     @property

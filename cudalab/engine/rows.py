@@ -22,7 +22,7 @@ class Defined(Protocol):
 
 
 def row(group: Rows[Way], label: str) -> Case:
-    """An empty row of one variant."""
+    """Return an empty row of one variant."""
     backend, _, variant = label.partition(":")
     return Case(group.name, group.size, group.shape, group.dtype.name, backend, variant)
 

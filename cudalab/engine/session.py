@@ -156,7 +156,7 @@ class Session:
         return cases
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
-        """The result of a tool's own handler, of type `kind`, or how the worker died; see `Supervisor.ask`."""
+        """Return the result of a tool's own handler, of type `kind`, or how the worker died; see `Supervisor.ask`."""
         self._labels = ()
         return self.workers.ask(task, step, kind)
 

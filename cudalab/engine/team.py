@@ -210,7 +210,7 @@ class Team:
         return int((share * total - taken) / each)
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
-        """The result of a task from the first process; see `Supervisor.ask`."""
+        """Return the result of a task from the first process; see `Supervisor.ask`."""
         return self._all[0].ask(task, step, kind)
 
     def _supervisor(self) -> Supervisor:

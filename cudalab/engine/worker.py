@@ -180,7 +180,7 @@ class _Worker:
 
 
 def cases(job: Job, payload: msgspec.Raw) -> list[Case]:
-    """The handler of a `Group`: the rows of its selected variants."""
+    """Handle a `Group`: return the rows of its selected variants."""
     work = msgspec.json.decode(payload, type=Work)
     job = job if work.timed else dataclasses.replace(job, modes=())  # `wall` and `known` are shared
     found = kernel_round.cases(job, work.group(), work.omit)

@@ -23,7 +23,7 @@ def sentence(run: Results, cases: list[Case]) -> str:
 
 
 def short(run: Results, cases: list[Case]) -> str:
-    """The same in fewer words, for a line of 80 columns: of the times our fastest, or the fastest of all."""
+    """Return the same in fewer words, for a line of 80 columns: of the times our fastest, or the fastest of all."""
     said, right = _answers(cases)
     text = ", ".join([*said, f"{right} right"] if said or right else [_none(cases)])
     order = timed(run, cases)

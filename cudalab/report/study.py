@@ -28,7 +28,7 @@ NAMED = {  # quantities that the engine counts, and their explanation
 
 
 def heading(run: Results) -> str:
-    """The first line: the study, its question, and the settings that were changed."""
+    """Return the first line: the study, its question, and the settings that were changed."""
     study, settings = found.study_of(run), run.options.get("settings")
     changed = {k: v for k, v in settings.items() if v != study.settings.get(k)} if isinstance(settings, dict) else {}
     given = ", ".join(f"{k} {plain(v)}" for k, v in changed.items())
@@ -36,7 +36,7 @@ def heading(run: Results) -> str:
 
 
 def title(run: Results, cases: list[Case]) -> str:
-    """The line above one workload's table: the size and its parameters."""
+    """Return the line above one workload's table: the size and its parameters."""
     size = cases[0].size
     given = found.study_of(run).sizes.get(size) or {"shape": cases[0].shape}
     return f"{size}: {in_words(given)}".removesuffix(": ")
@@ -86,7 +86,7 @@ def _failed(case: Case) -> str:
 
 
 def _time(run: Results, case: Case, kind: str, unit: float) -> str:
-    """A median in the unit, rounded by `numbers.supported`, with its marks."""
+    """Return a median in the unit, rounded by `numbers.supported`, with its marks."""
     timing = case.timing(kind)
     if not timing:
         return _failed(case)
@@ -125,7 +125,7 @@ def in_name(name: str) -> str:
 
 
 def quantity(value: float | None, scale: float = 1.0) -> str:
-    """A quantity in a unit of `scale`, as text."""
+    """Return a quantity in a unit of `scale`, as text."""
     if value is None:
         return BLANK
     return numbers.count(value / scale)

@@ -64,7 +64,7 @@ def busy(run: Results, then: str = "give no ratio and no verdict") -> str:
 
 
 def load_of(load: float, cores: float) -> str:
-    """A mean load of other programs in words."""
+    """Return a mean load of other programs in words."""
     on = f"{numbers.compact(cores)} core{'s' if cores > 1 else ''}"
     return f"{numbers.compact(load)} of other programs on {on}"
 

@@ -332,7 +332,7 @@ def _untemplated(head: list[str]) -> list[str]:
 
 
 def _past(head: list[str], i: int) -> int:
-    """The place after the bracket that closes the one at `i`."""
+    """Return the place after the bracket that closes the one at `i`."""
     depth = 0
     for at in range(i, len(head)):
         depth += (head[at] == "(") - (head[at] == ")")
@@ -424,7 +424,7 @@ def _unused(header: str, rest: str, beside: Container[str], launches: bool) -> b
 
 
 def _without(text: str, rest: str, spans: list[tuple[int, int]], includes: list[re.Match[str]]) -> str:
-    """The text with blank lines for the host part, but with its `#if` and `#define`."""
+    """Return the text with blank lines for the host part, but with its `#if` and `#define`."""
     kept = [m.span() for m in DIRECTIVE.finditer(text) if _CONDITION.match(m[0]) or _DEFINE.match(m[0])]
     pieces = list[tuple[int, int]]()
     for start, end in spans:

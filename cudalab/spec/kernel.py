@@ -253,11 +253,11 @@ class Kernel(Sized):
         return replace(self, scalars=scalars, sizes=sizes, edges=edges)
 
     def with_cu(self: K, cu: str) -> K:
-        """The kernel with another `.cu`, without the forms in files beside the spec."""
+        """Return the kernel with another `.cu`, without the forms in files beside the spec."""
         return replace(self, file=str(Path(cu).with_suffix(".py")), triton=None, numba=None)
 
     def configurations(self) -> list[dict[str, int]]:
-        """Every combination of the tunables' values that the restrictions allow, the default first."""
+        """Return every combination of the tunables' values that the restrictions allow, the default first."""
         every = (dict(zip(self.tunables, values, strict=True)) for values in product(*self.tunables.values()))
         return [parameters for parameters in every if self.allows(parameters)]
 

@@ -27,7 +27,7 @@ def make_inputs(lab: Lab) -> tuple[Any, Any, Any]:
 
 
 def without(lab: Lab, biased: Any) -> Any:
-    """The same network without the biases before its BatchNorms."""
+    """Return the same network without the biases before its BatchNorms."""
     from cudalab.study import models
 
     plain = models.SmallCNN(width=lab["width"], bias=False).to(lab.where)

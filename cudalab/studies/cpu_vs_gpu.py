@@ -82,7 +82,7 @@ def compared(product: Any) -> Any:
 
 
 def off(lab: Lab, product: Any, tolerance: float) -> float:
-    """The error of a product against float64."""
+    """Return the error of a product against float64."""
 
     def exact() -> Any:
         a, b, _ = make_inputs(lab)

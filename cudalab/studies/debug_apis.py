@@ -21,7 +21,7 @@ from cudalab.tools.profile import events
 
 
 def make_inputs(lab: Lab) -> tuple[Any, Any, Any]:
-    """A small network of convolutions, images and classes."""
+    """Return a small network of convolutions, images and classes."""
     torch, where = lab.torch(), lab.where
     from cudalab.study import models
 

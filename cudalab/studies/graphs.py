@@ -36,7 +36,7 @@ def plain(lab: Lab) -> Callable[[Any], Any]:
 
 
 def make_inputs(lab: Lab) -> Any:
-    """The input, float32, normally distributed."""
+    """Return the input, float32, normally distributed."""
     torch = lab.torch()
     return lab.once("x", lambda: torch.randn(lab["shape"], device=lab.where))
 

@@ -61,7 +61,7 @@ def ours(lab: Lab) -> Form:
 
 
 def make_inputs(lab: Lab) -> Any:
-    """The input, float32, normally distributed."""
+    """Return the input, float32, normally distributed."""
     torch = lab.torch()
     return lab.once("x", lambda: torch.randn(lab["shape"], device=lab.where))
 

@@ -18,7 +18,7 @@ from cudalab.study.training import Training
 
 
 def make_inputs(lab: Lab) -> tuple[Any, Any, Any]:
-    """A chain of linear layers, inputs and classes."""
+    """Return a chain of linear layers, inputs and classes."""
     torch, where, width = lab.torch(), lab.where, lab["width"]
     layers = [layer for _ in range(lab["layers"]) for layer in (torch.nn.Linear(width, width), torch.nn.ReLU())]
     x = torch.randn(lab["batch"], width, device=where)

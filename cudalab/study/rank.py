@@ -73,7 +73,7 @@ class Array(msgspec.Struct):
         return cls(array.dtype.str, array.shape, array.tobytes())
 
     def value(self) -> Any:
-        """A number for an array without dimensions."""
+        """Return a number for an array without dimensions."""
         array = np.frombuffer(self.data, self.dtype).reshape(self.shape)
         return array if array.ndim else array.item()
 

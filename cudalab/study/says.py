@@ -93,7 +93,7 @@ def sizes(run: Results) -> list[str]:
 
 
 def counted(run: Results, size: str, label: str, name: str) -> float | None:
-    """A quantity of a row, or None."""
+    """Return a quantity of a row, or None."""
     one = case(run, size, label)
     return one.quantities.get(name) if one else None
 

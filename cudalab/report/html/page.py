@@ -41,7 +41,7 @@ def runs_by_name(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
 
 @unchanging
 def render(loaded: Sequence[tuple[str, Results]]) -> str:
-    """The page for (path, results) pairs."""
+    """Return the page for (path, results) pairs."""
     runs = runs_by_name(loaded)
     subjects = gathered(runs)
     fill(subjects)
@@ -93,7 +93,7 @@ def _skipped(run: Run) -> list[tuple[str, str]]:
 
 
 def _table(subjects: list[Subject]) -> dict[str, Any]:
-    """Every row of every group under all headers, with the texts of the terminal's tables."""
+    """Return every row of every group under all headers, with the texts of the terminal's tables."""
     groups = [group for subject in subjects if not subject.study for group in subject.groups]
     several = _in_several((group.cases[0].kernel, group.cases[0].dtype, group.run) for group in groups)
     own = _unique(header for group in groups for header in group.headers)
@@ -208,7 +208,7 @@ def markup(text: str) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """A text with invisible characters shown, such as those that change the writing direction."""
+    """Return a text with invisible characters shown, such as those that change the writing direction."""
     return visible(value, keep="\n") if type(value) is str else value
 
 

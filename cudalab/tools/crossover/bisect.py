@@ -286,7 +286,7 @@ def _shape(text: str, kernel: Kernel, option: str) -> Shape:
 
 
 def _axis(low: Shape, high: Shape) -> int:
-    """The one dimension in which two shapes differ."""
+    """Return the one dimension in which two shapes differ."""
     differing = [i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b]
     if len(low) != len(high) or len(differing) != 1:
         said = " and ".join("x".join(map(str, shape)) for shape in (low, high))

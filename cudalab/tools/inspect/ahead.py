@@ -183,7 +183,7 @@ def _compiled_once(compiler: Compiler) -> Compiler:
 
 
 def _by_entry(found: list[Inspected]) -> list[Inspected | Whole]:
-    """One finding for each entry: its only launch, or the sum of its launches."""
+    """Return one finding for each entry: its only launch, or the sum of its launches."""
     return [one for one in wholes(found) if isinstance(one, Whole) or not one.step]
 
 

@@ -64,7 +64,7 @@ def _marks(timings: Timings, run: Results) -> list[str]:
 
 
 def _cells(timings: Timings, run: Results, case: Case, kind: str) -> tuple[str, ...]:
-    """Label, time, interval, ratio to eager PyTorch with its interval, ratio to the baseline with its verdict."""
+    """Return label, time, interval, ratio to eager PyTorch with its interval, ratio to the baseline and verdict."""
     timing = run.timing(case, kind)
     if not timing:
         return case.label, "right, not timed" if case.status == record.OK else case.status, NONE, NONE, NONE

@@ -60,7 +60,7 @@ class Report:
 
     @property
     def busy(self) -> str:
-        """A warning where other programs kept the processors busy; else empty."""
+        """Return a warning where other programs kept the processors busy; else empty."""
         if not is_busy(*self.load):
             return ""
         return (
@@ -69,7 +69,7 @@ class Report:
         )
 
     def sentence(self) -> str:
-        """The verdict on this machine."""
+        """Return the verdict on this machine."""
         counts = Counter(f.state for f in self.findings)
         where = f"on {self.device} ({', '.join(f'{n} {state}' for state, n in counts.items())})"
         if not self.fit or self.smallest is None:
