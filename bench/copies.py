@@ -15,7 +15,7 @@ from collections import Counter
 from typing import Any
 
 from cudalab.base import numbers, stats
-from cudalab.base.errors import named
+from cudalab.base.errors import message_of
 from cudalab.device import copy, machine
 from cudalab.device.gpu import Gpu
 from cudalab.device.open import open_device
@@ -41,7 +41,7 @@ def right_ones(device: Gpu, nbytes: int) -> tuple[dict[str, Bound], dict[str, st
             else:
                 failed[form] = "does not run here, or copies wrongly"
         except Exception as error:
-            failed[form] = named(error)
+            failed[form] = message_of(error)
     return right, failed
 
 
@@ -103,8 +103,8 @@ def main() -> None:
                 print(*table(name, nbytes, one["cold"], peak), sep="\n")
                 print(f"  the short trial takes: {one['chosen']}")
             except Exception as error:
-                one["error"] = named(error)
-                print(f"{name}: {named(error)}")
+                one["error"] = message_of(error)
+                print(f"{name}: {message_of(error)}")
             for form, why in one.get("failed", {}).items():
                 print(f"  {form}: {why}")
             bounds = {}

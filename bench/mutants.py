@@ -129,7 +129,7 @@ def main(kernels: tuple[str, ...], verbose: bool, count: int, every: bool, seed:
     console = Console(width=WIDTH, highlight=False, markup=False, soft_wrap=True)
     scores = []
     try:
-        for name, kernel in plan.named(kernels).items():
+        for name, kernel in plan.kernels_by_name(kernels).items():
             made = mutants_of(kernel.cu)
             scores.append(Score(name, made))
             chosen = made if every else sample(made, count, f"{name} {seed}")

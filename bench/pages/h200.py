@@ -129,7 +129,7 @@ def in_words(kind: str) -> str:
 
 def marked(found: Iterable[Row]) -> str:
     """What the marks on the times of some rows say."""
-    borne = "".join(marks.of(r.run, c, r.cases, r.kind) for r in found for c in (r.ours, r.peer))
+    borne = "".join(marks.signs(r.run, c, r.cases, r.kind) for r in found for c in (r.ours, r.peer))
     return "".join(f" `{mark}` {text}." for mark, text in marks.MARKS.items() if mark in borne)
 
 
@@ -206,7 +206,7 @@ def variants() -> str:
     def cell(size: str, label: str, kind: str) -> str:
         case = cases[size, label]
         text = columns.microseconds(case, kind)
-        return text if text == columns.NOT_MEASURED else text + marks.of(run, case, groups[size], kind)
+        return text if text == columns.NOT_MEASURED else text + marks.signs(run, case, groups[size], kind)
 
     labels = sorted({label for _, label in cases}, key=lambda label: cases["xlarge", label].median("cold") or 0.0)
     lines = []

@@ -41,7 +41,7 @@ class Row:
 
     def time(self, case: Case) -> str:
         """The median in µs with its marks."""
-        return columns.microseconds(case, self.kind) + marks.of(self.run, case, self.cases, self.kind)
+        return columns.microseconds(case, self.kind) + marks.signs(self.run, case, self.cases, self.kind)
 
 
 def rows(run: Results, kind: str) -> list[Row]:

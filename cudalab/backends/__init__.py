@@ -44,7 +44,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
 from cudalab.base import genuine, packages
-from cudalab.base.errors import Unavailable, named
+from cudalab.base.errors import Unavailable, message_of
 from cudalab.device.operands import Bound, Operands
 from cudalab.results.record import COPY
 from cudalab.spec.dtype import DType
@@ -102,7 +102,9 @@ def _of_package(point: EntryPoint) -> Any:
     try:
         found = point.load()
     except Exception as error:  # whatever the package raises
-        return Broken(f"the backend of {package} does not load ({point.value}): {named(error)}; update or uninstall it")
+        return Broken(
+            f"the backend of {package} does not load ({point.value}): {message_of(error)}; update or uninstall it"
+        )
     if names := sorted({*genuine.replaced(), *genuine.configured()} - before):
         what = genuine.refusal(names).removeprefix("the spec ")
         return Broken(f"the backend of {package} ({point.value}) {what}")

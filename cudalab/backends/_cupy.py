@@ -23,7 +23,7 @@ def use_stream(operands: Operands) -> None:
 
 
 def stream(handle: int) -> Any:
-    """A stream of another library as CuPy's own."""
+    """Return a stream of another library as CuPy's own."""
     import cupy
 
     if not hasattr(cupy.cuda.Stream, "from_external"):  # before CuPy 14

@@ -59,7 +59,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     def arguments(on: Operands) -> dict[str, Any]:
         return {**dict(zip(form.arrays, _arrays(on), strict=True)), **form.shared}
 
-    made = form.made(arguments(operands))
+    made = form.make_call(arguments(operands))
     memory = _memory(made(temp_storage=None, **arguments(operands), **form.of_run, stream=stream))
 
     def prepare(on: Operands) -> Callable[[], object]:
@@ -94,7 +94,7 @@ class Form:
     of_run: dict[str, Any]  # of a call of what was made
     of_call: dict[str, Any]  # of the one call, with the shared ones
 
-    def made(self, arguments: dict[str, Any]) -> Any:
+    def make_call(self, arguments: dict[str, Any]) -> Any:
         return self.make(**arguments, **self.of_make)
 
 

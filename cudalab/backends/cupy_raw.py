@@ -50,7 +50,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         return _able(compiled(launch.entry, bool(launch.cooperative)), launch)
 
     def prepare(on: Operands) -> Callable[[], object]:
-        launches = [launch for launch in kernel.launches(variant, on.named(kernel)) if not launch.empty]
+        launches = [launch for launch in kernel.launches(variant, on.by_name(kernel)) if not launch.empty]
         ready = [partial(function(one), *one.dims, _views(one), shared_mem=one.shared) for one in launches]
 
         def run() -> None:
@@ -64,7 +64,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
         if foreign(dtype.numpy):
             raise Unavailable(f"CuPy has no {dtype.name} arrays, so a call cannot return one")
-        launch, written = kernel.launch(variant, on.named(kernel)), to_cupy(on.output)
+        launch, written = kernel.launch(variant, on.by_name(kernel)), to_cupy(on.output)
         args = [to_cupy(a) if isinstance(a, DeviceArray) else a for a in launch.args]
         places = [i for i, a in enumerate(launch.args) if a is on.output]
         grid, block = launch.dims
@@ -79,7 +79,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
         return call
 
-    launched = tuple(one.entry for one in kernel.launches(variant, operands.named(kernel)))
+    launched = tuple(one.entry for one in kernel.launches(variant, operands.by_name(kernel)))
     kept = cuda.kept_bytes(kernel, dtype, launched) + cuda.constant_bytes(kernel, dtype, launched)  # not watched here
     called = kernel.simple and variant == kernel.entry_of_call(operands.inputs)
     return writing(prepare, operands, as_users_call if called else None, kept)

@@ -58,7 +58,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     processes.begin((kernel.file, variant, dtype.name))
     # A race may give the right result in one order of the threads; CUDA promises no order.
     others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
-    entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.named(kernel)))
+    entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.by_name(kernel)))
     watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
     by_nvcc = _by_nvcc(kernel, dtype, tuple(entries))
     module = _compiled(kernel, dtype, tuple(entries))
@@ -131,7 +131,7 @@ def _bound(
     probe = 0
 
     def prepare(on: Operands) -> Callable[[], object]:
-        launches, constants = kernel.launches(variant, on.named(kernel)), kernel.constants_of(on.named(kernel))
+        launches, constants = kernel.launches(variant, on.by_name(kernel)), kernel.constants_of(on.by_name(kernel))
         names = tuple(dict.fromkeys(launch.entry for launch in launches))
         module = watched or loaded.get(names) or _compiled(kernel, dtype, names, apart)
 
@@ -187,7 +187,7 @@ def _watched(
 
 def _nbytes(kernel: Kernel, operands: Operands) -> int:
     """The bytes of all arrays."""
-    return sum(array.nbytes for array in operands.named(kernel).values())
+    return sum(array.nbytes for array in operands.by_name(kernel).values())
 
 
 def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Isolated | None:
@@ -199,7 +199,7 @@ def watched_module(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ())
 def _races(
     text: str, cu: Path, macros: tuple[tuple[str, str], ...], entries: tuple[str, ...], standard: str
 ) -> Future[Isolated | None]:
-    """The `.cu` with the race detector, compiled beside the plain one."""
+    """Return the `.cu` with the race detector, compiled beside the plain one."""
 
     def load() -> Isolated | None:
         from cudalab.host.isolated import Isolated

@@ -65,7 +65,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
 
 
 def precision(kind: np.dtype, output: DType) -> np.dtype:
-    """In which dtype the reference computes with an input of dtype `kind`: in no narrower one than the output's."""
+    """Return in which dtype the reference computes an input of dtype `kind`: none narrower than that of its output."""
     if kind.kind in "biu":
         return kind
     known = kind.kind in "fc" and not foreign(kind)

@@ -40,7 +40,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         module = cuda.loaded_anew(kernel, dtype, launched)
         return writing(lambda other: launch.on_stream(kernel, variant, dtype, other, module), on)
 
-    launched = tuple(one.entry for one in kernel.launches(variant, operands.named(kernel)))
+    launched = tuple(one.entry for one in kernel.launches(variant, operands.by_name(kernel)))
     called = kernel.entry_of_call(operands.inputs)  # the entry that kernel(x) launches
     launch.set_constants(kernel, dtype, operands, launched, cuda.of_kernel(kernel, dtype, launched))
     constants = cuda.constants_of(kernel, dtype, launched)

@@ -39,7 +39,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     if dtype.complex:
         raise Unavailable("PyCUDA's ElementwiseKernel uses its own complex type; see the entries' rows")
     names = (kernel.output, *operands.inputs)
-    named = operands.named(kernel)
+    named = operands.by_name(kernel)
     for name in names:
         if named[name].shape != operands.output.shape or dtype_of(named[name]) != dtype:
             raise InputError(f"{kernel.name}: {name!r} must have the output's shape and dtype to be elementwise")
@@ -52,7 +52,7 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     )
 
     def prepare(on: Operands) -> Callable[[], object]:
-        by_name = on.named(kernel)
+        by_name = on.by_name(kernel)
         arrays = [GPUArray(by_name[n].shape, by_name[n].dtype, gpudata=by_name[n].ptr) for n in names]
         return (lambda: compiled(*arrays, stream=on.stream)) if on.output.size else lambda: None
 

@@ -39,11 +39,11 @@ def variants(kernel: Kernel) -> tuple[str, ...]:
 
 
 def only_on(kernel: Kernel, variant: str) -> tuple[str, ...]:
-    return rival.of(kernel.rivals[variant]).runs_on
+    return rival.rival_of(kernel.rivals[variant]).runs_on
 
 
 def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Bound:
-    chosen = rival.of(kernel.rivals[variant])
+    chosen = rival.rival_of(kernel.rivals[variant])
     device = "cpu" if operands.stream is None else "cuda"
     lacking = {"torch": torch_missing, "cupy": cupy_missing, "jax": _jax.missing}
     if reason := lacking.get(chosen.arrays, lambda device: None)(device):

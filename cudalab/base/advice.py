@@ -39,7 +39,7 @@ def way() -> str:
 
 
 def extra(name: str) -> str:
-    """What to type to install an extra, such as "torch"."""
+    """Return what to type to install an extra, such as "torch"."""
     if way() == UV_TOOL:
         return _uv_tool(_asked_for(name), extras=[name])
     if way() == PIPX:
@@ -48,7 +48,7 @@ def extra(name: str) -> str:
 
 
 def packages(*names: str) -> str:
-    """What to type to install other packages beside cudalab."""
+    """Return what to type to install other packages beside cudalab."""
     if way() == PIPX:
         return f"pipx inject {NAME} {' '.join(names)}"
     if way() == UV_TOOL:
@@ -57,7 +57,7 @@ def packages(*names: str) -> str:
 
 
 def upgrade() -> str:
-    """What to type for a newer cudalab."""
+    """Return what to type for a newer cudalab."""
     named = {
         CHECKOUT: "git pull in the checkout", PIPX: f"pipx upgrade {NAME}", UV_TOOL: f"uv tool upgrade {NAME}"
     }  # fmt: skip

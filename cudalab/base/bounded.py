@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from cudalab.base.deadline import ending
-from cudalab.base.errors import CudalabError, SpecError, named, short
+from cudalab.base.errors import CudalabError, SpecError, message_of, short
 
 LIMIT = 120.0  # seconds, if nobody says otherwise
 LEAST = 10.0  # of what a user allows: to import a library such as PyTorch takes some seconds
@@ -117,7 +117,7 @@ def call(function: Callable[..., T], *given: Any, **by_name: Any) -> T:
             except (CudalabError, MemoryError, KeyboardInterrupt, SystemExit, Stopped, Interrupted):
                 raise
             except BaseException as error:  # its text is made here, since its author may have written its __str__
-                raise SpecError(f"{_named(function)} raised {named(error)}") from error
+                raise SpecError(f"{_named(function)} raised {message_of(error)}") from error
     except Stopped as stop:
         raise Stopped(f"{_named(function)}: {stop}") from None
 

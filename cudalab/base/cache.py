@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cudalab.base import files, scratch
-from cudalab.base.errors import Unavailable, why
+from cudalab.base.errors import Broken, Unavailable, why
 
 # Each library that compiles has a variable for its cache folder.
 VARIABLES = (
@@ -30,6 +30,7 @@ VARIABLES = (
 LIBRARIES = {"TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_CACHE_DIR": "triton", "PYCUDA_CACHE_DIR": "pycuda"}
 NOBITS = 8  # the type of a section in ELF that takes no room in the file
 SEAL = b"\ncudalab-sha256:"  # between an entry and its digest; dlopen does not look at what follows an object
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 DIGEST = hashlib.sha256().digest_size
 
 
@@ -55,7 +56,8 @@ def folder(name: str) -> Path:
     """Return the subfolder `name` of the cache; create it if necessary.
 
     The cache is $CUDALAB_CACHE, else the user's cache folder: $XDG_CACHE_HOME/cudalab or ~/.cache/cudalab on Linux.
-    Raises Unavailable for one that cannot be written, or that others can write or replace.
+    Raises Unavailable for one that cannot be written, or that others can write or replace; Broken where the disk is
+    full.
     """
     base, path = _base().absolute(), _base().absolute() / name
     if exposed := _exposed(base):
@@ -68,7 +70,7 @@ def folder(name: str) -> Path:
         if not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise Unavailable(f"cannot write to the cache {path}: {why(error)}; set CUDALAB_CACHE") from None
+        raise _unwritable(path, error) from None
     return path
 
 
@@ -165,7 +167,7 @@ DAMAGED = {".so": _cut_object, ".cubin": _cut_object, ".json": _cut_json, ".tmp"
 
 
 def put(path: Path, data: bytes) -> None:
-    """Keep an entry, with its digest. Raises Unavailable if it cannot be written.
+    """Keep an entry, with its digest. Raises Unavailable if it cannot be written, Broken where the disk is full.
 
     A link in its place is removed: the file behind it is no entry, and may be anything.
     """
@@ -174,7 +176,13 @@ def put(path: Path, data: bytes) -> None:
             path.unlink(missing_ok=True)
         files.write(path, data + SEAL + hashlib.sha256(data).digest(), mode=0o600)
     except OSError as error:
-        raise Unavailable(f"cannot write to the cache {path.parent}: {why(error)}; set CUDALAB_CACHE") from None
+        raise _unwritable(path.parent, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> Unavailable:
+    """A full disk had room before, and may have for another size; a folder of others is so for the whole run."""
+    kind = Broken if error.errno in FULL else Unavailable
+    return kind(f"cannot write to the cache {path}: {why(error)}; set CUDALAB_CACHE")
 
 
 def get(path: Path) -> bytes | None:

@@ -115,7 +115,7 @@ class Child(Generic[T]):
 
     @property
     def pid(self) -> int:
-        """Of the child, or of the tool that started it."""
+        """Return the number of the child's process, or of the tool that started it."""
         return self._process.pid
 
     @property
@@ -220,6 +220,20 @@ class Child(Generic[T]):
         """Kill the processes, and leave the rest to `kill`: another thread may be waiting in `receive`."""
         if not self.ended:
             leftovers.end_group(self.pid)  # it is not reaped yet, so that the number is still its own
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the child and every process of its group, and let them go on at the end."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self.ended:  # not reaped: the number is still its own
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
 
     def fileno(self) -> int:
         """Readable when there is something to `poll` for."""

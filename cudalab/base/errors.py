@@ -59,6 +59,10 @@ class Unavailable(CudalabError, RuntimeError):
     """This machine or this backend cannot do the work; the message says what to install."""
 
 
+class Broken(Unavailable):
+    """What this machine has and what does not work now, such as a full disk: a row has an error, and is not skipped."""
+
+
 class NotOnCpu(Unavailable):
     """What the CPU executor cannot take of a `.cu`: the message names it and its line.
 
@@ -101,7 +105,7 @@ def text(error: BaseException) -> str:
         return ""
 
 
-def named(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the message of an error, with the name of its type unless it is one of cudalab's errors."""
     if isinstance(error, CudalabError):
         return str(error)

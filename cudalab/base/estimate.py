@@ -51,16 +51,16 @@ class Estimate:
 
     @property
     def reach(self) -> float:
-        """Half of the 95 % interval."""
+        """Return half of the 95 % interval."""
         return min(student(self.freedom) * sqrt(self.variance) + self.bound, log(ONCE))
 
     @property
     def inner_reach(self) -> float:
-        """Half of the 90 % interval."""
+        """Return half of the 90 % interval."""
         return min(student(self.freedom, STUDENT_90, NORMAL_90) * sqrt(self.variance) + self.bound, log(ONCE))
 
     def __sub__(self, other: Estimate) -> Estimate:
-        """The difference of two estimates that know nothing of each other (Welch, Biometrika 34, 28; Satterthwaite)."""
+        """Subtract an estimate that knows nothing of this one (Welch, Biometrika 34, 28; Satterthwaite)."""
         parts = (self.variance, self.freedom), (other.variance, other.freedom)
         total = self.variance + other.variance
         weights = sum(v**2 / f for v, f in parts)

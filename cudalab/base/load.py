@@ -15,20 +15,21 @@ BUSY = 0.25  # load of other programs on each core from which times of the host 
 
 
 def is_busy(others: float, cores: float) -> bool:
-    """Whether a mean load of other programs on so many cores disturbs times of the host."""
+    """Say whether a mean load of other programs on so many cores disturbs times of the host."""
     return others > BUSY * cores
 
 
 class Watch:
     """Counts the load of other programs from its creation on.
 
-    The load average is that of the last minute, the lab's own work included. What it was over the time since the last
-    look follows from its change; of it goes what this process and its descendants used, and the share of the waiting
-    that they had.
+    Others use what the processors worked, less what this process and its descendants used. Where more programs want to
+    run than there are processors, others also wait, in proportion. The load average tells how many want to run; it is
+    that of the last minute, and what it was since the last look follows from its change. It is a sample of a moment
+    every STEP seconds, so that it alone would take a burst of the lab's own threads for others.
     """
 
     def __init__(self) -> None:
-        self._at, self._average, self._used = monotonic(), _average(), descendants()
+        self._at, self._average, self._used, self._busy = monotonic(), _average(), descendants(), _busy()
         self._begun = self._at
         self._group = _used_by_group()
         self._others = self._cores = 0.0
@@ -38,21 +39,21 @@ class Watch:
 
         Under a CPU quota both are in proportion to it.
         """
-        at, average, used, group = monotonic(), _average(), descendants(), _used_by_group()
+        at, average, used, busy, group = monotonic(), _average(), descendants(), _busy(), _used_by_group()
         elapsed = max(at - self._at, 1e-3)
         host, mine = os.cpu_count() or 1, cores()
-        load = max((self._average + average) / 2 + DECAY * (average - self._average) / max(elapsed, STEP), 0.0)
+        load = (self._average + average) / 2 + DECAY * (average - self._average) / max(elapsed, STEP)
         own = max(used - self._used, 0.0)
-        others = max(load * elapsed - own * max(load / host, 1.0), 0.0) * mine / host
+        others = max(busy - self._busy - own, 0.0) * max(load / host, 1.0) * mine / host
         if mine < host and group is not None and self._group is not None:
             others = max(others, group - self._group - own)
-        self._at, self._average, self._used, self._group = at, average, used, group
+        self._at, self._average, self._used, self._busy, self._group = at, average, used, busy, group
         self._others += others
         self._cores += mine * elapsed
         return {OTHERS: self._others, CORES: self._cores}
 
     def means(self) -> tuple[float, float]:
-        """The mean load of other programs since the creation, and the number of cores."""
+        """Return the mean load of other programs since the creation, and the number of cores."""
         found = self.seconds()
         elapsed = max(self._at - self._begun, 1e-3)
         return found[OTHERS] / elapsed, found[CORES] / elapsed
@@ -91,6 +92,16 @@ def _average() -> float:
     try:
         return os.getloadavg()[0]
     except OSError:  # not known: no load is claimed
+        return 0.0
+
+
+def _busy() -> float:
+    """CPU seconds that all processors have worked since the machine started; 0 where the system does not tell."""
+    try:
+        total, *_ = (PROC / "stat").read_text().splitlines()
+        user, nice, system, _, _, interrupts, soft, *_ = total.split()[1:]
+        return sum(map(int, (user, nice, system, interrupts, soft))) / TICKS
+    except (OSError, ValueError):  # no load is claimed
         return 0.0
 
 

@@ -80,7 +80,7 @@ def with_ends(of: Ratio) -> str:
 
 
 def percent(of: Ratio) -> str:
-    """A ratio of two measured times in percent, without the sign: 99.6, 104."""
+    """Return a ratio of two measured times in percent, without the sign: 99.6, 104."""
     scaled = 100 * of.value
     return "?" if of.says_nothing else supported(scaled, (of.high - of.low) / of.value, DERIVED)
 
@@ -101,7 +101,7 @@ def factor(ratio: float) -> str:
 
 
 def compact(value: float) -> str:
-    """A short number: 0.5, 13, 12000, 1.6e+07."""
+    """Return a short number: 0.5, 13, 12000, 1.6e+07."""
     return f"{value:.2g}" if value < 10 or value >= 1e5 else f"{value:.0f}"
 
 
@@ -141,7 +141,7 @@ def time_unit(least: float) -> tuple[str, float]:
 
 
 def time(seconds: float, width: float) -> str:
-    """A median with the digits that an interval of this relative width supports, and the unit: 1.36 s."""
+    """Return a median with the digits that an interval of this relative width supports, and the unit: 1.36 s."""
     unit, scale = time_unit(seconds)
     return f"{supported(seconds / scale, width)} {unit}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from cudalab.base.errors import named
+from cudalab.base.errors import message_of
 
 PACKAGES = {
     "cudalab": ("cudalab",),
@@ -34,7 +34,7 @@ class DoesNotWork(str):
 def broken(library: str, error: Exception, advice: str = "") -> DoesNotWork:
     """What is said of a library of PACKAGES that raises `error` where it should work: in one line, with its version."""
     found = versions().get(library, "")
-    said = " ".join(named(error).split())
+    said = " ".join(message_of(error).split())
     said = said if len(said) <= LONGEST else f"{said[: LONGEST - 4]} ..."
     return DoesNotWork(f"{library}{found and ' '}{found} does not work here: {said}{advice and '; '}{advice}")
 

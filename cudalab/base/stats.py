@@ -126,7 +126,7 @@ class Ratio:
         return self.disturbed or self.high > max(NOTHING, self.value, 1 / self.value) * self.low
 
     def over(self, factor: float) -> Ratio:
-        """The ratio relative to a control that became `factor` times faster."""
+        """Return the ratio relative to a control that became `factor` times faster."""
         return replace(self, value=self.value / factor, low=self.low / factor, high=self.high / factor)
 
 
@@ -187,12 +187,12 @@ class Timing:
 
     @cached_property
     def deviation(self) -> float:
-        """Standard deviation of the logarithm of the processes' medians; 0 with one process."""
+        """Return the standard deviation of the logarithm of the processes' medians; 0 with one process."""
         return float(np.std(np.log(self.medians), ddof=1)) if len(self.medians) > 1 else 0.0
 
     @cached_property
     def medians(self) -> list[float]:
-        """The median of each process's samples."""
+        """Return the median of each process's samples."""
         return [median(part) for part in self.parts]
 
     @cached_property
@@ -234,12 +234,12 @@ class Timing:
 
     @cached_property
     def levels(self) -> list[np.ndarray]:
-        """The logarithm of each round's level, for every process of `by_process`."""
+        """Return the logarithm of each round's level, for every process of `by_process`."""
         return [np.log(_levels(part, self._step)) if part else np.empty(0) for part in self.by_process]
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The logarithm of the time, for a comparison with rounds that were not taken beside these."""
+        """Return the logarithm of the time, for a comparison with rounds that were not taken beside these."""
         levels = [midmean(part) for part in self.levels if len(part)]
         found = over_processes([level.value for level in levels], levels, self.alone)
         return replace(found, bound=self.rounding)
@@ -260,7 +260,7 @@ class Timing:
 
     @property
     def one_step(self) -> float:
-        """By how much of itself the median jumps where samples come in steps."""
+        """Return by how much of itself the median jumps where samples come in steps."""
         return self._step / self.median
 
     @cached_property

@@ -64,7 +64,7 @@ def _requirement(
 
 
 def _git(kept: str) -> str:
-    """`git+URL@REVISION` from uv's `URL?rev=REVISION`."""
+    """Return `git+URL@REVISION` for uv's `URL?rev=REVISION`."""
     address = urlsplit(kept)
     said = {name: values[0] for name, values in parse_qs(address.query).items()}
     folder = f"#subdirectory={said.pop('subdirectory')}" if "subdirectory" in said else ""

@@ -146,7 +146,7 @@ class GpuArrays(NumpyArrays):
         like = asked.arrays[0]
         with cls.on_device_of(like):
             result, operands, made = cls.outputs(asked)
-            named = {n: a for n, a in operands.named(asked.kernel).items() if n not in asked.scalars}
+            named = {n: a for n, a in operands.by_name(asked.kernel).items() if n not in asked.scalars}
             context, entry = cls.context(like), asked.kernel.entry_of_call(asked.plain)
             kernel = tuned.for_call(asked.kernel, entry, asked.dtype, driver.card(context))
             prepared = launch.for_call(kernel, entry, asked.dtype, named, context, asked.scalars)

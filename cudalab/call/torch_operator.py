@@ -73,7 +73,7 @@ class TorchOperator:
 
     @property
     def overload(self) -> Any:
-        """The operator itself: for gelu `torch.ops.cudalab.gelu.default`."""
+        """Return the operator itself: for gelu `torch.ops.cudalab.gelu.default`."""
         import torch
 
         return getattr(getattr(torch.ops, NAMESPACE), self.name).default

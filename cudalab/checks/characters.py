@@ -43,7 +43,7 @@ PART = 4  # one with longer rows may have so many times fewer
 
 
 def _ends(x: np.ndarray, scale: float) -> np.ndarray:
-    """The largest value first and the smallest last in a row, and the other way round in the next row."""
+    """Put the largest value first and the smallest last in a row, and the other way round in the next row."""
     found = x.copy()
     if x.ndim and x.shape[-1]:
         rows = found.reshape(-1, x.shape[-1])

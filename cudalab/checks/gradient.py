@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.base.errors import Unavailable, named
+from cudalab.base.errors import Unavailable, message_of
 from cudalab.checks.expected import Expected, results, wide
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, DType
@@ -64,7 +64,7 @@ def check(
     except Unavailable as error:
         return "", [f"{NOT}{error}"]
     except Exception as error:  # the spec's own
-        return f"backward fails: {named(error)}", []
+        return f"backward fails: {message_of(error)}", []
     found = found if isinstance(found, tuple) else (found,)
     if len(found) != len(given):
         return f"backward returns {len(found)} gradients, expected one for each of {', '.join(given)}", []

@@ -85,7 +85,7 @@ class Way:
 
     @property
     def length(self) -> int:
-        """Of the first of the dimensions."""
+        """Return the length of the first of the dimensions."""
         return self.shape[self.dims[0]]
 
     def to(self, length: int) -> Way:
@@ -166,7 +166,7 @@ class _Grids:
         return self._elements.get(shape, 0)
 
     def of(self, shape: Shape) -> dict[str, tuple[Launch, ...]]:
-        """By entry, without those that refuse the shape."""
+        """Return the launches by entry, without the entries that refuse the shape."""
         if shape not in self._known:
             self._known[shape] = {}
             try:

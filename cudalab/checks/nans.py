@@ -22,7 +22,7 @@ ADVICE = 'the reference gives NaN where an input is NaN; where the kernel ignore
 
 
 def scattered(x: np.ndarray, scale: float) -> np.ndarray:
-    """One NaN in every other row, the first among them, at a place that depends on the values."""
+    """Return the array with one NaN in every other row, the first among them, at a place that depends on the values."""
     found = np.atleast_2d(x.copy())
     if found.size:
         rows = found.reshape(-1, found.shape[-1])[::2]

@@ -150,7 +150,7 @@ def _finite(value: float) -> float | None:
 
 
 def _norm(values: np.ndarray) -> float:
-    """The L2 norm of an array, also where the squares of its float64 numbers overflow."""
+    """Return the L2 norm of an array, also where the squares of its float64 numbers overflow."""
     with np.errstate(over="ignore"):
         if np.isfinite(total := float(np.square(values).sum())):
             return sqrt(total)

@@ -43,7 +43,7 @@ def values(kernel: Kernel, given: Arrays, kind: DType) -> np.ndarray:
 
 
 def scattered(x: np.ndarray, of: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The array with one of these values at about a quarter of its places."""
+    """Return the array with one of these values at about a quarter of its places."""
     return np.where(rng.random(x.shape) < 0.25, of[rng.integers(of.size, size=x.shape)], x) if of.size else x
 
 

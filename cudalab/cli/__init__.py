@@ -122,7 +122,7 @@ def _shown_safely() -> Iterator[None]:
 
 
 def _example(context: click.Context | None) -> str:
-    """The first example in a command's help, or ""."""
+    """Return the first example in a command's help, or ""."""
     lines = ((context.command.help or "") if context else "").splitlines()
     return next((line.strip() for line in lines if line.strip().startswith("cudalab ")), "")
 

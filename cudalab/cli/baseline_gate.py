@@ -10,7 +10,16 @@ import click
 
 from cudalab.base.errors import InputError
 from cudalab.cli import complete, terminal
-from cudalab.cli.measure import NOT_RUN, UNSAVED, given, measure, measured, print_comparison, say_not_run, unsaved
+from cudalab.cli.measure import (
+    NOT_RUN,
+    UNSAVED,
+    measure,
+    measured,
+    options_given,
+    print_comparison,
+    say_not_run,
+    unsaved,
+)
 from cudalab.cli.options import min_effect, not_empty, together
 
 if TYPE_CHECKING:
@@ -46,7 +55,7 @@ def measure_against(
         if os.path.realpath(written) == os.path.realpath(baseline):
             raise InputError(f"{baseline} is the baseline and would be replaced; give another file with -o")
     if not options["resume"]:  # a resumed run keeps its own options
-        kernels, options = adopted(old, baseline, kernels, options, given())
+        kernels, options = adopted(old, baseline, kernels, options, options_given())
 
     def accept(machine: Machine) -> None:
         kinds = [old.main_kind] if old.main_kind else []  # none where the CPU only checked

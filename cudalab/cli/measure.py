@@ -65,7 +65,7 @@ def _run(
 
     if options["resume"]:
         command = f"study {study}" if study else str(click.get_current_context().info_name)
-        kernels, options = resume.adopted(options["resume"], kernels, options, given(), command)
+        kernels, options = resume.adopted(options["resume"], kernels, options, options_given(), command)
         output = output or options["resume"]
     if output:
         writable(output)
@@ -110,9 +110,11 @@ def _show(
 
     saved = bool(output) and keep(run, output or "")
     found = print_results(run, format, costs, min_effect=min_effect, everything=everything)
-    if saved:
-        terminal.wrote(output or "")
-    _say_seed(run, options, quiet)
+    seed = _seed(run, options, quiet)
+    if saved and not quiet:
+        terminal.wrote(output or "", f"; {seed}" if seed else "")
+    elif seed:
+        click.echo(seed, err=True)
     if not quiet and advice:
         _say_no_nvcc(run)
     if format == "table" and not quiet and advice and not run.of_study:
@@ -180,14 +182,14 @@ def _what_begins(kernels: tuple[str, ...], study: str) -> str:
     return f"{DOING[command]} {all_}: minutes; for one: cudalab {command} gelu"  # fits a terminal
 
 
-def _say_seed(run: Results, options: dict[str, Any], quiet: bool) -> None:
-    """Say with which seed the same inputs are made again, unless it was given."""
+def _seed(run: Results, options: dict[str, Any], quiet: bool) -> str:
+    """With which seed the same inputs are made again; "" where it was given, or nobody asks."""
     from cudalab.results import record
 
     wrong = any(case.status == record.WRONG for case in run.cases)
     seed = run.options.get("seed")
-    if seed is not None and options.get("seed") is None and (wrong or not quiet):
-        click.echo(f"for the same inputs: --seed {seed}", err=True)
+    asked = seed is not None and options.get("seed") is None and (wrong or not quiet)
+    return f"for the same inputs: --seed {seed}" if asked else ""
 
 
 def _say_no_nvcc(run: Results) -> None:
@@ -200,7 +202,7 @@ def _say_no_nvcc(run: Results) -> None:
         terminal.say("note: nvcc is not on PATH, so it is not known whether the .cu compiles for a GPU")
 
 
-def given() -> set[str]:
+def options_given() -> set[str]:
     """Return the names of the options that the user set, on the command line or in the environment."""
     from click.core import ParameterSource
 

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 
 from cudalab.base import globs
-from cudalab.checks import contents, parity
+from cudalab.checks import contents, nans, parity
 from cudalab.engine import hard
 from cudalab.engine.options import QUICK
 from cudalab.report import columns
@@ -27,11 +27,15 @@ FAR = 0.01  # relative error of the whole output; a formula that is nearly right
 
 
 def lines(run: Results, output: str | None, width: int) -> list[str]:
-    """The lines below a run's tables, or none; a purpose for which `width` has no room stands above its command."""
+    """The lines below a run's tables, or none; a purpose for which `width` has no room stands above its command,
+    or is left out where that would make the screen of a bench without a GPU longer than a terminal.
+    """
     found = list(islice(dict(_steps(run, output)).items(), MOST))
     longest = max((len(command) for command, _ in found), default=0)
     if all(INDENT + longest + len(why) + 4 <= width for _, why in found):
         said = [f"{command:{longest}}  # {why}" for command, why in found]
+    elif output and columns.without_gpu(run):  # a screen of 24 lines
+        said = [command for command, _ in found]
     else:
         above = {why: textwrap.wrap(why, max(width - INDENT - 2, 1)) for _, why in found}
         said = [line for command, why in found for line in (*(f"# {part}" for part in above[why]), command)]
@@ -87,6 +91,8 @@ def resuming(run: Results, place: str, study: str = "") -> str:
 
 def _first_of_all(run: Results, wrong: Case) -> str:
     """What to do before anything else about a wrong entry, where its row and NumPy's tell; else an empty text."""
+    if nans.ADVICE in wrong.reason:
+        return 'after nans="ignored" in the spec, or a kernel that keeps NaN'
     if contents.READ_FIRST in wrong.reason or contents.NEVER_WRITTEN in wrong.reason:
         return "after you set every element of the output"
     mates = (case for case in run.cases if case.group == wrong.group)
@@ -133,7 +139,7 @@ def _asked(run: Results) -> list[str]:
 
 
 def _on_cpu(run: Results) -> bool:
-    """Whether the CPU ran entries of a `.cu`."""
+    """Say whether the CPU ran entries of a `.cu`."""
     return run.machine.device == "cpu" and any(c.backend in record.ENTRIES for c in run.cases)
 
 

@@ -34,7 +34,7 @@ def bench_with_predictions(
             ahead.look()
             progress(event)
 
-        run = runs.bench(*kernels, **options, ready=ready, progress=told)
+        run = runs.bench(*kernels, **options, ready=ready, progress=told, while_timed=ahead.paused)
         if run.machine.device == "cpu":
             ahead.add_to(run.cases)
     return run

@@ -66,7 +66,8 @@ def _next(spec: Path, text: str) -> None:
         click.echo(said, err=True)
     holes = text.count(scaffold.HOLE)
     command = f"cudalab check {shlex.quote(str(spec) if '/' in str(spec) else f'./{spec}')}"
-    click.echo(f"fill in the {holes} places marked {scaffold.HOLE}, then: {command}" if holes else f"now: {command}")
+    places = "place" if holes == 1 else f"{holes} places"
+    click.echo(f"fill in the {places} marked {scaffold.HOLE}, then: {command}" if holes else f"now: {command}")
 
 
 def _copied(path: Path, like: str) -> dict[Path, str]:

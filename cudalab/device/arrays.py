@@ -176,7 +176,7 @@ def _bits_dtype(tensor: Any) -> Any:
 
 
 def to_torch(array: np.ndarray | DeviceArray) -> Any:
-    """A torch tensor on the memory of a NumPy or device array."""
+    """Return a torch tensor on the memory of a NumPy or device array."""
     import torch
 
     target = getattr(torch, array.dtype.name, None)  # bool and complex ones, too
@@ -191,7 +191,7 @@ def to_torch(array: np.ndarray | DeviceArray) -> Any:
 
 
 def to_cupy(array: DeviceArray) -> Any:
-    """A CuPy array on the memory of a device array; bfloat16 and float8 as the integers of their bits."""
+    """Return a CuPy array on the memory of a device array; bfloat16 and float8 as the integers of their bits."""
     import cupy
 
     memory = cupy.cuda.UnownedMemory(array.ptr, max(array.nbytes, 1), array)

@@ -83,7 +83,7 @@ def ready(name: str, origin: int, target: int, packs: int, stream: Any, multipro
 
 
 def fill(target: int, packs: int, stream: Any) -> None:
-    """Enqueue the writing of `pattern` to an address."""
+    """Write `pattern` to an address when the stream gets there."""
     function = _module().get_function("fill").prepare("Pq")
     function.prepared_async_call((max(blocks(packs, THREADS), 1), 1), (THREADS, 1, 1), stream, target, packs)
 

@@ -58,7 +58,7 @@ def card(index: int) -> Card:
 
 
 def card_of(device: object) -> Card | None:
-    """The card of an opened device; None for the CPU."""
+    """Return the card of an opened device; None for the CPU."""
     index: int | None = getattr(device, "index", None)
     return None if index is None else card(index)
 
@@ -160,7 +160,7 @@ def _code(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> bytes
 
 
 def cubin(kernel: Kernel, dtype: DType, architecture: str, launched: tuple[str, ...] = ()) -> bytes:
-    """The machine code of a `.cu` for an architecture such as sm_90: the code that `of_kernel` loads."""
+    """Return the machine code of a `.cu` for an architecture such as sm_90: the code that `of_kernel` loads."""
     text, macros = cuda_source.read(kernel.cu), tuple(kernel.macros(dtype).items())
     names = entry_names.in_all(text, kernel.entries, launched)
     return _cubin(text, kernel.cu.name, macros, kernel.cu.parent, kernel.flags, names, architecture)

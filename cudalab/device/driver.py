@@ -124,7 +124,7 @@ def current_context() -> int:
 
 @cache
 def primary_context(index: int) -> int:
-    """The context of GPU number `index` that torch, CuPy and the lab share."""
+    """Return the context of GPU number `index` that torch, CuPy and the lab share."""
     device, context = ctypes.c_int(), ctypes.c_void_p()
     ask("cuInit", 0)
     ask("cuDeviceGet", ctypes.byref(device), index)
@@ -145,7 +145,7 @@ def within(context: int) -> Iterator[None]:
 
 @cache
 def card(context: int) -> Card:
-    """The GPU of a context."""
+    """Return the GPU of a context."""
     device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     name = ctypes.create_string_buffer(256)
     with within(context):
@@ -280,7 +280,7 @@ def function_of(enqueue: Callable[[Any], object]) -> int:
 
 
 def instantiate(graph: int) -> int:
-    """An executable graph."""
+    """Return an executable graph."""
     executable = ctypes.c_void_p()
     _graph_call("cuGraphInstantiateWithFlags", ctypes.byref(executable), ctypes.c_void_p(graph), ctypes.c_ulonglong(0))
     assert executable.value

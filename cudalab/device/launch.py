@@ -236,7 +236,7 @@ def set_constants(kernel: Kernel, dtype: DType, operands: Operands, launched: tu
     if kernel.constants:
         context = driver.current_context()
         code = cuda.cubin(kernel, dtype, driver.card(context).target, launched)
-        constants.set_all(kernel, operands.named(kernel), code, module.get_global, context)
+        constants.set_all(kernel, operands.by_name(kernel), code, module.get_global, context)
 
 
 def local_bytes(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> int:
@@ -251,7 +251,7 @@ def on_stream(kernel: Kernel, entry: str, dtype: DType, operands: Operands, modu
 
     `module`: loaded code; None: the module that all launches of the kernel share.
     """
-    launches = [launch for launch in kernel.launches(entry, operands.named(kernel)) if not launch.empty]
+    launches = [launch for launch in kernel.launches(entry, operands.by_name(kernel)) if not launch.empty]
     launched = tuple(launch.entry for launch in launches)
     module = module or cuda.of_kernel(kernel, dtype, launched)
     symbols = cuda.symbols_of(kernel, dtype, launched)
@@ -288,7 +288,7 @@ def _one(function: Any, launch: Launch, stream: Any) -> Callable[[], None]:
 
 
 def _together(function: Any, launch: Launch, stream: Any, values: list[Any]) -> Callable[[], None]:
-    """The same with launch attributes, which PyCUDA lacks: for a cooperative launch, for clusters."""
+    """Return the same with launch attributes, which PyCUDA lacks: for a cooperative launch, for clusters."""
     context, (grid, block) = driver.current_context(), launch.dims
     handle = driver.function_of(lambda other: function.prepared_async_call(grid, block, other, *values))
     limits.make_able(handle, launch, context)

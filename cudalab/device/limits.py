@@ -34,7 +34,7 @@ def shared_to_opt_in(launch: Launch, static: int, most: int) -> int:
 
 @cache
 def device_attribute(context: int, number: int) -> int:
-    """A number of the device of a context."""
+    """Return a number of the device of a context."""
     device, value = ctypes.c_int(), ctypes.c_int()
     with driver.within(context):
         driver.ask("cuCtxGetDevice", ctypes.byref(device))

@@ -17,7 +17,7 @@ COMMIT = "CUDALAB_COMMIT"  # says which commit it is where the checkout was copi
 
 
 def describe(device: Device) -> Machine:
-    """The record of this machine for a results file."""
+    """Return the record of this machine for a results file."""
     system = {"system": platform.platform(terse=True), "cpu": cpu_count_and_name()}
     return Machine(device.kind, device.name, {**device.details(), **system}, versions())
 

@@ -55,7 +55,7 @@ class Nvml:
             self.missing = f"NVML does not answer: {error}"
 
     def condition(self) -> Condition:
-        """sm_hz, memory_hz, power_w, power_limit_w, temperature_c and throttled (reasons); {} without NVML."""
+        """Return sm_hz, memory_hz, power_w, power_limit_w, temperature_c and throttled (reasons); {} without NVML."""
         if self.missing:
             return {}
         nvml, handle = self._nvml, self._handle

@@ -51,7 +51,7 @@ class Written:
         return int(self.arrays[0].ptr)
 
     def like(self, arrays: Sequence[Any]) -> Written:
-        """The same of other arrays."""
+        """Return the same of other arrays."""
         return replace(self, arrays=tuple(arrays))
 
 
@@ -108,7 +108,7 @@ class Operands:
     limit: float = inf  # seconds that a launch may take, where the CPU executes it
     scalars: Mapping[str, Any] = field(default_factory=dict)  # by name, rounded to their dtypes
 
-    def named(self, kernel: Kernel) -> dict[str, Any]:
+    def by_name(self, kernel: Kernel) -> dict[str, Any]:
         """What a launch gets, by name: inputs, outputs, workspace, scalars."""
         if isinstance(self.output, Written):
             return {**self.inputs, **dict(zip(self.output.names, self.output.arrays, strict=True)), **self.scalars}

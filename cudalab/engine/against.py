@@ -59,7 +59,7 @@ def fits(old: Kernel, new: Kernel, entry: str, arrays: Mapping[str, Any]) -> Non
 
 
 def _copied(kernel: Kernel, against: str) -> Path:
-    """The old `.cu` of a kernel, copied with the headers that it includes by `#include "..."`."""
+    """Return the old `.cu` of a kernel, copied with the headers that it includes by `#include "..."`."""
     here = kernel.cu.resolve()
     if against.startswith(GIT):
         place, read = here, _at_revision(here, against.removeprefix(GIT))

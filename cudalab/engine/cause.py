@@ -60,7 +60,7 @@ class Causes:
         return next((said for said, run in probes.items() if bits(run) != usual), "")
 
     def _race(self, ways: Mapping[str, Bound]) -> str:
-        """A race, or an access beside an array; "" for none."""
+        """Return a race, or an access beside an array; "" for none."""
         for how, way in ways.items():
             if RACE not in how:
                 continue

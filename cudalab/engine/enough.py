@@ -48,7 +48,7 @@ def _in_reach(base: Timing, most: int) -> bool:
 
 
 def half(base: Timing, other: Timing) -> float:
-    """Half of the interval of the logarithm of a ratio, without the clock's step."""
+    """Return half of the interval of the logarithm of a ratio, without the clock's step."""
     found = stats.speedup(base, other)
     return log(found.high / found.low) / 2 - base.rounding - other.rounding
 

@@ -13,7 +13,7 @@ import msgspec
 
 from cudalab import backends
 from cudalab.backends import Backend
-from cudalab.base.errors import named
+from cudalab.base.errors import message_of
 from cudalab.checks import characters, hard_inputs, inputs, thresholds
 from cudalab.engine.messages import Task
 from cudalab.results.record import ENTRIES, OLD
@@ -55,20 +55,20 @@ class Group:
         """The `.cu`, the spec, what it imports and its forms, by the names under which results keep their digests."""
         found = {f"{self.name}.cu": self.kernel.cu, f"{self.name}.py": Path(self.kernel.file)}
         found |= {f"{self.name}.import.{m}.py": file for m, file in imported.files(Path(self.kernel.file)).items()}
-        rivals = {name: rival.of(one).file for name, one in self.kernel.rivals.items()}
+        rivals = {name: rival.rival_of(one).file for name, one in self.kernel.rivals.items()}
         found |= {f"{self.name}.rival.{name}.py": file for name, file in rivals.items() if file}
         found |= {f"{self.name}.old.cu": Path(self.old)} if self.old else {}
         return found | {f"{self.name}.{form}.py": file for form, file in self.kernel.form_files.items()}
 
     def variants(self) -> Iterator[Variant]:
-        """Every variant on every device, in the order of the backends."""
+        """Yield every variant on every device, in the order of the backends."""
         for name, backend in backends.by_name().items():
             if backend.own_indexing or not self.awkward:
                 yield from _made(name, backend, self)
 
     @property
     def file(self) -> str:
-        """Path of the spec."""
+        """Return the path of the spec."""
         return self.kernel.file
 
     @property
@@ -179,7 +179,7 @@ class Variant:
 
 
 def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
-    def made(variant: str, values: Mapping[str, int] | None = None, old: bool = False) -> Variant:
+    def variant_of(variant: str, values: Mapping[str, int] | None = None, old: bool = False) -> Variant:
         only_on = getattr(backend, "only_on", lambda kernel, variant: backend.devices)
         return Variant(name, backend, variant, only_on(group.kernel, variant), values, old)
 
@@ -187,11 +187,11 @@ def _made(name: str, backend: Backend, group: Group) -> Iterator[Variant]:
     try:
         variants = backend.variants(group.kernel)
     except Exception as error:  # of another package
-        backend = cast("Backend", backends.Broken(f"the backend {name} cannot say its variants: {named(error)}"))
+        backend = cast("Backend", backends.Broken(f"the backend {name} cannot say its variants: {message_of(error)}"))
     if group.forms:
-        yield from (made(entry, values) for entry, values in group.forms if entry in variants)
+        yield from (variant_of(entry, values) for entry, values in group.forms if entry in variants)
     else:
         for variant in variants:
-            yield made(variant)
+            yield variant_of(variant)
             if group.old and name in ENTRIES:
-                yield made(variant, old=True)
+                yield variant_of(variant, old=True)

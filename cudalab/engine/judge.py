@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab.base.errors import named
+from cudalab.base.errors import message_of
 from cudalab.checks import allowance, characters, hard_inputs, nans, parity
 from cudalab.checks.expected import Expected
 from cudalab.device.arrays import as_plain
@@ -108,7 +108,7 @@ class Judge:
         try:
             self._contents.want(0)
         except Exception as error:  # the spec's own
-            return named(error)
+            return message_of(error)
         return ""
 
     def of_timed(self, output: Any, label: str, contents: int, digest: int, clock: object) -> Parity | None:

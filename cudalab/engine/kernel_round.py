@@ -229,7 +229,7 @@ class _KernelRound(Verdicts):
         case.parameters = kernel.parameters if variant.name in kernel.entries else {}
         case.notes += notes + getattr(variant.backend, "remarks", lambda kernel: [])(kernel)
         if variant.old:
-            against.fits(kernel, self.kernel, variant.name, self.operands.named(kernel))
+            against.fits(kernel, self.kernel, variant.name, self.operands.by_name(kernel))
         bound = variant.backend.bind(kernel, variant.name, self.dtype, self.operands)
         case.costs = {"bind": perf_counter() - start}
         return bound

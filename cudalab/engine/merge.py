@@ -100,7 +100,7 @@ def _condition(cases: Iterable[Case]) -> dict[str, float | str]:
 
 
 def _quantities(cases: Iterable[Case]) -> dict[str, float]:
-    """The median of each quantity over the processes, as one of them counted it."""
+    """Return the median of each quantity over the processes, as one of them counted it."""
     first, *others = cases
     return {
         name: median_low([value, *(case.quantities[name] for case in others if name in case.quantities)])

@@ -18,7 +18,7 @@ from cudalab.spec.kernel import Kernel
 MODES = ("launch", "graph", "api")
 
 
-def named(names: Collection[str], bad: find.Bad | None = None) -> dict[str, Kernel]:
+def kernels_by_name(names: Collection[str], bad: find.Bad | None = None) -> dict[str, Kernel]:
     """The kernels of these names or paths, each once, by their names in the results; no names: all of the lab's.
 
     Where two files have the same name, such as two versions in two folders, the folder's name is added. Raises
@@ -84,7 +84,7 @@ def with_parameters(groups: list[Group], parameters: Mapping[str, int]) -> list[
 
 def with_dtypes(names: Collection[str], text: str, rivals: str = "") -> Iterator[tuple[str, Kernel, list[DType]]]:
     """Name, kernel and its chosen dtypes, of each kernel that has any of them; warns of named ones that have none."""
-    kernels = {name: beside(kernel, split(rivals)) for name, kernel in named(names).items()}
+    kernels = {name: beside(kernel, split(rivals)) for name, kernel in kernels_by_name(names).items()}
     wanted = _dtypes(text)
     left_out: list[str] = []
     for name, kernel in kernels.items():

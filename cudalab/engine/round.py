@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from cudalab.base.errors import NotOnCpu, Unavailable, kept, named
+from cudalab.base.errors import Broken, NotOnCpu, Unavailable, kept, message_of
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.rows import row, said
@@ -147,7 +147,7 @@ class Round(Generic[V, W]):
             self.after_turn(label)
         except Exception as error:
             self.job.survived(self.group, error)
-            return f"failed while it was timed: {named(error)}"
+            return f"failed while it was timed: {message_of(error)}"
         return ""
 
     def guarded(self, case: Case, what: Callable[[], object]) -> None:
@@ -157,7 +157,8 @@ class Round(Generic[V, W]):
             kept(what)
             broken = False
         except Unavailable as error:
-            case.status, case.reason, case.times = record.SKIPPED, str(error), {}
+            case.status = record.ERROR if isinstance(error, Broken) else record.SKIPPED
+            case.reason, case.times = str(error), {}
             if isinstance(error, NotOnCpu):  # told by the compiler, or by a launch
                 case.costs = {"nvcc": error.compiled}
         except Exception as error:  # any library's

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
-from cudalab.base.errors import CudalabError, named, out_of_memory
+from cudalab.base.errors import CudalabError, message_of, out_of_memory
 from cudalab.base.text import encodable
 from cudalab.engine.selection import Rows, Way
 from cudalab.results import record
@@ -22,7 +22,7 @@ class Defined(Protocol):
 
 
 def row(group: Rows[Way], label: str) -> Case:
-    """An empty row of one variant."""
+    """Return an empty row of one variant."""
     backend, _, variant = label.partition(":")
     return Case(group.name, group.size, group.shape, group.dtype.name, backend, variant)
 
@@ -66,7 +66,7 @@ def said(error: Exception, kernel: Defined) -> str:
     """The text of an error in a row. An error that is not the lab's has its type, and its line in the spec if any."""
     if isinstance(error, CudalabError):
         return encodable(str(error))
-    what = f"out of memory: {error}" if out_of_memory(error) else named(error)
+    what = f"out of memory: {error}" if out_of_memory(error) else message_of(error)
     if isinstance(error, NameError) and error.name in IMPORTS:
         what += f"; write {IMPORTS[error.name]!r} in the spec"
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == kernel.file]

@@ -21,7 +21,7 @@ from cudalab.engine.options import File, Parameters, as_text, claimed, parameter
 from cudalab.engine.progress import Report, ignore
 from cudalab.engine.selection import Selection
 from cudalab.engine.session import Look, Names, Session, Told, Words
-from cudalab.engine.supervisor import TIMEOUT
+from cudalab.engine.supervisor import TIMEOUT, Quiet
 from cudalab.results.record import Case, Results
 from cudalab.spec import find
 from cudalab.spec.sizes import USUAL
@@ -64,6 +64,7 @@ def bench(
     output: File = "",
     resume: File = "",
     ready: Told = lambda machine: None,
+    while_timed: Quiet = nullcontext,
 ) -> Results:
     """Check and time kernels on every backend that runs here.
 
@@ -88,7 +89,8 @@ def bench(
     is a file that is written after each group. With `resume`, such a file, what is missing there is measured, and
     the whole run is written back to it (or to `output`). `progress` is told how far the run is, see
     `cudalab.engine.progress`; `ready` is told the machine before anything is measured, and what it raises ends the run.
-    Raises CudalabError for bad input, before measuring.
+    `while_timed` gives a context manager that is entered whenever times are taken: what the caller does beside the run
+    stops there. Raises CudalabError for bad input, before measuring.
     """
     processes, budget = claimed(processes, quick, budget)
     options = as_text({
@@ -124,7 +126,16 @@ def bench(
         )
 
     session = Session(
-        "bench", options, setup, selection, timeout, progress, output or resume, hard=True, seconds=seconds
+        "bench",
+        options,
+        setup,
+        selection,
+        timeout,
+        progress,
+        output or resume,
+        hard=True,
+        seconds=seconds,
+        quiet=while_timed,
     )
     with cache.fresh() if fresh_caches else nullcontext():
         return session.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)

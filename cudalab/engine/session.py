@@ -35,7 +35,7 @@ from cudalab.engine.options import File
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
 from cudalab.engine.rows import not_compiled, refused, skipped
 from cudalab.engine.selection import Rows, Selection, Way
-from cudalab.engine.supervisor import TIMEOUT, Death
+from cudalab.engine.supervisor import TIMEOUT, Death, Quiet
 from cudalab.engine.team import Team
 from cudalab.results import limit, record
 from cudalab.results.file import rescue, save
@@ -92,6 +92,7 @@ class Session:
     until_wrong: bool = False  # whether the run ends with the first group in which an entry is wrong or fails
     hard: bool = False  # whether entries are tried at hard inputs before they have times
     seconds: float | None = None  # that the run may take; the group at work is then given up
+    quiet: Quiet = nullcontext  # what is entered while times are taken
     expected: int = 0  # groups, or other steps of a tool; for the progress
     done: int = field(default=0, init=False)  # of those
     step: Step = field(default=Step("", "start"), init=False)  # the last that was told
@@ -116,7 +117,7 @@ class Session:
         with ExitStack() as claim:
             if self.output:
                 claim.enter_context(files.claimed(self.output))
-            self._workers = Team(self.setup, self.selection, self.timeout, self.tell).__enter__()
+            self._workers = Team(self.setup, self.selection, self.timeout, self.tell, self.quiet).__enter__()
             self._claim = claim.pop_all()
         self._hard = HardInputs(lambda group, omit: self.workers.cases(group, False, omit), self.workers.labels)
         if "processes" in self.options:
@@ -155,7 +156,7 @@ class Session:
         return cases
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
-        """The result of a tool's own handler, of type `kind`, or how the worker died; see `Supervisor.ask`."""
+        """Return the result of a tool's own handler, of type `kind`, or how the worker died; see `Supervisor.ask`."""
         self._labels = ()
         return self.workers.ask(task, step, kind)
 

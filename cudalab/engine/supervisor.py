@@ -18,7 +18,7 @@ So a group of V variants starts a worker at most 2 V + 4 times, and every run en
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from math import inf
 from time import perf_counter, sleep
 from types import TracebackType
@@ -48,6 +48,7 @@ NOT_TIMED = "not timed: the worker process dies when the group's variants run to
 
 T = TypeVar("T")
 Doing: TypeAlias = Generator[None, None, T]  # steps towards a T
+Quiet: TypeAlias = Callable[[], AbstractContextManager[object]]
 
 
 class Death(msgspec.Struct, frozen=True):
@@ -66,8 +67,12 @@ class Supervisor:
     `begin` and `opened` start the first worker without waiting for it; entering the context does both.
     """
 
-    def __init__(self, setup: Setup, selection: Selection, timeout: float, progress: Callable[[Step], None]) -> None:
+    def __init__(
+        self, setup: Setup, selection: Selection, timeout: float, progress: Callable[[Step], None],
+        quiet: Quiet = nullcontext,
+    ) -> None:  # fmt: skip
         self.setup, self.selection, self.timeout, self.progress = setup, selection, timeout, progress
+        self._quiet, self._timing = quiet, ExitStack()  # the stack has entered `quiet` while the worker takes times
         self.wall: dict[str, float] = {}  # seconds by phase, of all workers
         self.known: dict[str, Parity] = {}  # verdicts of the group at work, see `messages.Done`
         self.hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
@@ -98,6 +103,7 @@ class Supervisor:
         assert self._process
         self.waiting = False
         self.known |= known or {}
+        self._timing.enter_context(self._quiet())
         self._process.go(Go(dict(known or {}), tuple(omit)))
 
     def labels(self, group: Rows[Way]) -> list[str]:
@@ -127,8 +133,8 @@ class Supervisor:
     ) -> Doing[list[Case]]:
         """The steps of `cases`, which the generator returns; it yields where it would wait for the worker.
 
-        `timed` False: check only. `known` are verdicts of other processes on this group. In a run of several processes
-        the worker is `waiting`, once or more often, until `go` lets it take times.
+        `timed` False: check only. `known` are verdicts of other processes on this group. The worker is
+        `waiting`, once or more often, until `go` lets it take times.
         """
         self._left_out, self.known = tuple(omit), dict(known or {})
         struck = self._known_to_hang(group)
@@ -227,16 +233,18 @@ class Supervisor:
         worker = self._process or self._restart()
         worker.send(task, step)
         report: Report | None = None
-        while report is None:
-            yield
-            try:
-                report = worker.look(inf if self.waiting else self.timeout, self.progress)
-            except Ended as ended:
-                self._process, self.waiting = None, False
-                return self._death(ended)
-            if isinstance(report, Prepared):
-                self.known |= report.known
-                self.waiting, self.bad, report = True, (*self._struck, *report.bad), None
+        with self._timing:
+            while report is None:
+                yield
+                try:
+                    report = worker.look(inf if self.waiting else self.timeout, self.progress)
+                except Ended as ended:
+                    self._process, self.waiting = None, False
+                    return self._death(ended)
+                if isinstance(report, Prepared):
+                    self._timing.close()  # of what it prepared before
+                    self.known |= report.known
+                    self.waiting, self.bad, report = True, (*self._struck, *report.bad), None
         if isinstance(report, Lost):
             self._kill()
             reason = f"{report.reason} ({report.step.phase}); {LOST}: a new worker continued"

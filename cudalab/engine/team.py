@@ -24,7 +24,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from types import TracebackType
 from typing import TypeVar
@@ -38,7 +38,7 @@ from cudalab.engine.merge import merged
 from cudalab.engine.messages import Glimpse, Ready, Setup, Step, Task
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
-from cudalab.engine.supervisor import Death, Doing, Supervisor
+from cudalab.engine.supervisor import Death, Doing, Quiet, Supervisor
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 
@@ -53,8 +53,12 @@ SHARE, OWN = 0.9, 0.25  # of the GPU's memory, for all processes, and for what t
 class Team:
     """The processes of a run, each with its supervisor. A context manager: at its end no worker is left."""
 
-    def __init__(self, setup: Setup, selection: Selection, timeout: float, progress: Callable[[Step], None]) -> None:
+    def __init__(
+        self, setup: Setup, selection: Selection, timeout: float, progress: Callable[[Step], None],
+        quiet: Quiet = nullcontext,
+    ) -> None:  # fmt: skip
         self.setup, self.selection, self.timeout, self.progress = setup, selection, timeout, progress
+        self.quiet = quiet  # what is entered while times are taken
         self.wall: dict[str, float] = {}  # seconds by phase, of all processes
         self.turn = 0  # the number of the process at work, from 0
         self._stack = ExitStack()
@@ -207,14 +211,14 @@ class Team:
         return int((share * total - taken) / each)
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
-        """The result of a task from the first process; see `Supervisor.ask`."""
+        """Return the result of a task from the first process; see `Supervisor.ask`."""
         return self._all[0].ask(task, step, kind)
 
     def _supervisor(self) -> Supervisor:
         setup = msgspec.structs.replace(
             self.setup, process=len(self._all), calibrate=not self._all and self.setup.calibrate
         )
-        found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)))
+        found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)), self.quiet)
         found.wall = self.wall
         if self._all:
             found.hung = self._all[0].hung

@@ -135,8 +135,7 @@ class _Worker:
             device, selection, setup.modes, setup.seed, setup.share(device.kind), self.progress, order=setup.order,
             glimpse=self.glimpse, processes=count, process=setup.process, named=setup.named,
         )  # fmt: skip
-        if count > 1:
-            self.job.turn = self.turn
+        self.job.turn = self.turn
         if setup.process:
             self.progress(Step("worker", "loading libraries"))
             _load(setup.backends, device)
@@ -189,7 +188,7 @@ class _Worker:
 
 
 def cases(job: Job, payload: msgspec.Raw) -> list[Case]:
-    """The handler of a `Group`: the rows of its selected variants."""
+    """Handle a `Group`: return the rows of its selected variants."""
     work = msgspec.json.decode(payload, type=Work)
     job = job if work.timed else dataclasses.replace(job, modes=())  # `wall` and `known` are shared
     found = kernel_round.cases(job, work.group(), work.omit)

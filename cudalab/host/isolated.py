@@ -84,7 +84,7 @@ class Isolated:
         self._ask("set_constant", {"name": name, "value": np.array(value)})
 
     def place(self, code: int) -> str:
-        """File and line of an instruction, by its address in the module."""
+        """Return file and line of an instruction, by its address in the module."""
         return place_of(self._built.library, code)
 
     def _ask(self, method: str, named: Mapping[str, Any], args: Sequence[object] | None = None) -> Reply:

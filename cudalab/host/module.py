@@ -212,7 +212,7 @@ class Module:
             self._library.cudalab_leave_last(ctypes.c_void_p(place))
 
     def place(self, code: int) -> str:
-        """File and line of an instruction, by its address in the module."""
+        """Return file and line of an instruction, by its address in the module."""
         return place_of(self._file, code)
 
     def _watch_none(self, huge: bool, ends: int, reach: int, accesses: int = ACCESSES) -> None:

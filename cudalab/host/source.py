@@ -172,7 +172,7 @@ class Scan:
 
     def system_call(self, message: str) -> str:
         """What to say of a linker's message about a function that starts processes; "" for any other error."""
-        if not (called := system_calls.named(message)):
+        if not (called := system_calls.function_in(message)):
             return ""
         name = re.compile(rf"\b{called}\b")
         own = (f"{file}:{number}: " for file, number, text, _ in self._lines if name.search(text))
@@ -206,7 +206,7 @@ def _own_lines(preprocessed: str) -> Iterator[tuple[str, int, str, str]]:
 
 
 def without_header(message: str) -> str | None:
-    """A clearer message where the preprocessor lacks one of CUDA's headers; None for any other error."""
+    """Return a clearer message where the preprocessor lacks one of CUDA's headers; None for any other error."""
     lacking = _LACKING.search(message)
     if not lacking or not _HEADERS.match(lacking["header"]):
         return None
@@ -227,7 +227,7 @@ def forbidden(message: str) -> str | None:
 
 
 def unknown_name(message: str) -> str | None:
-    """What of a library of CUDA the lab's headers lack, and its line; None for any other error."""
+    """Return what of a library of CUDA the lab's headers lack, and its line; None for any other error."""
     if not (found := _UNKNOWN.search(message)) or found["place"].startswith(_LAB):
         return None
     scope = found["space"] or found["of"]

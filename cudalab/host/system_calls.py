@@ -21,7 +21,7 @@ REFUSAL = "functions of the operating system cannot run on the CPU: %s(); no GPU
 _CALLED = re.compile(r"\b__wrap_(\w+)")
 
 
-def named(message: str) -> str | None:
+def function_in(message: str) -> str | None:
     """The first of these functions that a linker's message is about."""
     found = _CALLED.search(message)
     return found[1] if found and found[1] in NAMES else None

@@ -23,7 +23,7 @@ def sentence(run: Results, cases: list[Case]) -> str:
 
 
 def short(run: Results, cases: list[Case]) -> str:
-    """The same in fewer words, for a line of 80 columns: of the times our fastest, or the fastest of all."""
+    """Return the same in fewer words, for a line of 80 columns: of the times our fastest, or the fastest of all."""
     said, right = _answers(cases)
     text = ", ".join([*said, f"{right} right"] if said or right else [_none(cases)])
     order = timed(run, cases)
@@ -92,7 +92,9 @@ def _time(run: Results, case: Case, cases: list[Case]) -> str:
     unit, seconds = columns.unit(run, cases, run.main_kind)
     timing = case.timing(run.main_kind)
     assert timing
-    return f"{case.label} {numbers.supported(timing.median / seconds, timing.width)}{marks.of(run, case, cases)} {unit}"
+    return (
+        f"{case.label} {numbers.supported(timing.median / seconds, timing.width)}{marks.signs(run, case, cases)} {unit}"
+    )
 
 
 def _against(run: Results, case: Case, peer: Case, cases: list[Case]) -> str:

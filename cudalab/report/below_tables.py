@@ -140,7 +140,7 @@ def footer(run: Results, names: Collection[str] | None = None) -> list[str]:
         floor_ = (f"{name} {1e6 * stats.median([t]):.2f}" for name, t in run.calibration.items())
         lines.append(f"floor (\u00b5s): {', '.join(floor_)}")
     borne = "".join(
-        marks.of(run, case, cases, kind) for cases in run.groups().values() for case in cases for kind in case.times
+        marks.signs(run, case, cases, kind) for cases in run.groups().values() for case in cases for kind in case.times
     )
     ratios = (run.speedup(c, run.main_kind) for c in run.cases if run.main_kind and c is not run.baseline(c))
     if any(ratio and columns.told(ratio) == stats.UNCLEAR for ratio in ratios):

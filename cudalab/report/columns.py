@@ -78,7 +78,7 @@ def warnings(run: Results) -> list[str]:
 
 
 def title(cases: list[Case]) -> str:
-    """The line above one group's table."""
+    """Return the line above one group's table."""
     case = cases[0]
     shape = " x ".join(map(str, case.shape))
     size = "" if case.size == shape.replace(" ", "") else f"{case.size} "
@@ -172,7 +172,7 @@ def _marked(run: Results, shown: list[Case], cases: list[Case], kind: str) -> li
     return [
         NOT_MEASURED if kind == "call" and allocates(case) else
         NOT_TIMED if case.backend == "host" and case.status == record.OK and not case.times else
-        microseconds(case, kind) + marks.of(run, case, cases, kind) for case in shown
+        microseconds(case, kind) + marks.signs(run, case, cases, kind) for case in shown
     ]  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def share(run: Results, case: Case, copy: Case | None) -> str:
 
 
 def of_limit(run: Results, case: Case) -> str:
-    """The least time that physics allows, in percent of the case's main time."""
+    """Return the least time that physics allows, in percent of the case's main time."""
     kind, timing = run.main_kind, case.timing(run.main_kind)
     found = limit.share(case, kind, run.machine, run.calibration)
     return numbers.supported(100 * found, timing.width, numbers.DERIVED) if found and timing else NOT_MEASURED
@@ -245,7 +245,7 @@ def _break_even(case: Case) -> str:
 
 
 def verdict(case: Case) -> str:
-    """The largest error in ULP of a right answer, else the status."""
+    """Return the largest error in ULP of a right answer, else the status."""
     if case.status not in (record.OK, record.CEILING):
         return case.status
     if case.parity is None:
@@ -277,7 +277,7 @@ def ordered(run: Results, cases: list[Case]) -> list[Case]:
 
 @kept
 def unit(run: Results, cases: list[Case], kind: str) -> tuple[str, float]:
-    """The unit of a group's times and its seconds: microseconds; of a study the one that suits its shortest time."""
+    """Return the unit of a group's times and its seconds: microseconds; of a study what suits its shortest time."""
     shortest = min((s for c in cases if (s := c.median(kind))), default=1.0)
     return numbers.time_unit(shortest if run.of_study else 0.0)
 

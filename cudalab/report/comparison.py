@@ -61,7 +61,7 @@ def render(found: Comparison, names: tuple[str, str], format: str, width: int | 
 
 
 def sentence(found: Comparison) -> str:
-    """The comparison in one sentence."""
+    """Return the comparison in one sentence."""
     if found.refusal:
         return found.refusal[0].upper() + found.refusal[1:]
     wrong = sum(len({(c.group, c.label) for c in cases}) for cases in found.wrong.values())
@@ -179,7 +179,7 @@ def _title(pair: Pair) -> str:
 
 
 def cells(pair: Pair) -> list[str]:
-    """One row, in the order of HEADERS."""
+    """Return one row, in the order of HEADERS."""
     r = pair.ratio
     threshold = f"{numbers.compact(100 * pair.effect)} %"
     name = "copy (control)" if pair.control else pair.old.label

@@ -16,7 +16,7 @@ BUSY = "the machine was busy; run it again when the machine is idle"
 
 
 def render(found: Crossover, width: int | None = None, color: bool = False) -> str:
-    """The table of all sizes that were measured, and the answer below it."""
+    """Return the table of all sizes that were measured, and the answer below it."""
     from cudalab.report.table import columns_of, finished, plain, put
 
     out = io.StringIO()

@@ -53,7 +53,7 @@ def render(found: History, width: int | None = None, color: bool = False, ink: p
 
 
 def markdown(found: History) -> str:
-    """The same for a page or a pull request."""
+    """Return the same for a page or a pull request."""
     parts = [f"**{inline(heading(found))}**"]
     for title, group in by_card(found.series).items():
         parts.append("\n".join([inline(title), "", *tabled(headers(found), [row(found, series) for series in group])]))
@@ -107,12 +107,12 @@ def headers(found: History) -> list[str]:
 
 
 def row(found: History, series: Series, ink: plots.Ink = plots.BLOCKS) -> list[str]:
-    """One row, in the order of `headers`."""
+    """Return one row, in the order of `headers`."""
     return [series.case.kernel, *_cells(series, ink)] if several(found) else _cells(series, ink)
 
 
 def _cells(series: Series, ink: plots.Ink) -> list[str]:
-    """One row, in the order of HEADERS."""
+    """Return one row, in the order of HEADERS."""
     case = series.case
     return [
         case.size, case.dtype, name(series), series.kind.replace("_", " "), f"{len(series.runs):,}",
@@ -206,7 +206,7 @@ def files(found: History) -> list[str]:
 
 
 def newest(lines: Sequence[str]) -> list[str]:
-    """The last of the lines of a list, and how many came before."""
+    """Return the last of the lines of a list, and how many came before."""
     more = len(lines) - NEWEST
     return ([f"{more:,} older ones: --format json has all"] if more > 0 else []) + list(lines[-NEWEST:])
 

@@ -33,7 +33,7 @@ SUM_NOTE = (
 
 
 def render(found: list[Inspected], width: int | None, color: bool, sass: bool = False) -> str:
-    """A table for each kernel, size, dtype and architecture, then a sentence, hints and assumptions for each entry."""
+    """Draw a table for each kernel, size, dtype and architecture, a sentence, hints and assumptions for each entry."""
     out = io.StringIO()
     console = screen(out, width, color)
     groups: dict[tuple[str, ...], list[Inspected]] = {}

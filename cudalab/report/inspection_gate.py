@@ -29,7 +29,7 @@ def render(found: Gate, names: tuple[str, str], format: str, width: int | None =
 
 
 def sentence(found: Gate) -> str:
-    """The comparison in one sentence."""
+    """Return the comparison in one sentence."""
     if found.refusal:
         return found.refusal[0].upper() + found.refusal[1:]
     counts, total = found.counts, len(found.changes)
@@ -42,7 +42,7 @@ def sentence(found: Gate) -> str:
 
 
 def cells(change: Change) -> list[str]:
-    """One row, in the order of HEADERS."""
+    """Return one row, in the order of HEADERS."""
     old, new = (_value(change.figure, value) for value in (change.old, change.new))
     by = "from 0" if isinf(change.share) else f"{100 * change.share:+.1f} %"
     entry = f"{change.row.entry}, launch {change.row.launch}" if change.row.launch else change.row.entry

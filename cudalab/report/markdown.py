@@ -42,7 +42,7 @@ def skipped(said: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def group(run: Results, cases: list[Case]) -> list[str]:
-    """The table of one group."""
+    """Return the table of one group."""
     names, body = columns.table(run, cases)
     return tabled(names, body)
 
@@ -62,7 +62,7 @@ def _row(cells: list[str]) -> str:
 
 
 def cell(text: str) -> str:
-    """A text in a table."""
+    """Return a text in a table."""
     return inline(text).replace("|", "\\|")
 
 

@@ -47,7 +47,7 @@ class Measured:
         return None
 
 
-def of(run: Results, kernel: str) -> list[Measured]:
+def newest_runs(run: Results, kernel: str) -> list[Measured]:
     """The newest run on each card of a kernel of `run` that timed an entry of it at one of its sizes; by card.
 
     They are of the same `.cu`. A kernel of the lab that was changed since has those of its earlier version; a user's

@@ -89,7 +89,7 @@ def bars(share: float, width: int, ink: Ink = BLOCKS) -> str:
 
 
 def deviations(case: Case, kind: str) -> np.ndarray:
-    """The deviation of each sample from the median, as a share of the median."""
+    """Return the deviation of each sample from the median, as a share of the median."""
     samples = stats.flat(case.times[kind])
     return samples / np.median(samples) - 1
 

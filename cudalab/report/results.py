@@ -36,7 +36,7 @@ class Results(record.Results, forbid_unknown_fields=True):
         return json_file.encoded(self)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One flat dict per case: medians in seconds, bytes per second, no raw samples."""
+        """Return one flat dict per case: medians in seconds, bytes per second, no raw samples."""
         return flat.medians(self)
 
     def to_frame(self, samples: bool = False) -> pandas.DataFrame:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from cudalab.base import numbers, stats
-from cudalab.base.errors import named, short
+from cudalab.base.errors import message_of, short
 from cudalab.report import columns
 from cudalab.report.columns import Column
 from cudalab.results import marks, record
@@ -28,17 +28,17 @@ NAMED = {  # quantities that the engine counts, and their explanation
 
 
 def heading(run: Results) -> str:
-    """The first line: the study, its question, and the settings that were changed."""
-    study, settings = found.of(run), run.options.get("settings")
+    """Return the first line: the study, its question, and the settings that were changed."""
+    study, settings = found.study_of(run), run.options.get("settings")
     changed = {k: v for k, v in settings.items() if v != study.settings.get(k)} if isinstance(settings, dict) else {}
     given = ", ".join(f"{k} {plain(v)}" for k, v in changed.items())
     return f"{study.name}: {study.summary}" + (f" ({given})" if given else "")
 
 
 def title(run: Results, cases: list[Case]) -> str:
-    """The line above one workload's table: the size and its parameters."""
+    """Return the line above one workload's table: the size and its parameters."""
     size = cases[0].size
-    given = found.of(run).sizes.get(size) or {"shape": cases[0].shape}
+    given = found.study_of(run).sizes.get(size) or {"shape": cases[0].shape}
     return f"{size}: {in_words(given)}".removesuffix(": ")
 
 
@@ -60,7 +60,7 @@ def shown(cases: list[Case]) -> list[Case]:
 
 def table(run: Results, cases: list[Case]) -> list[Column]:
     """The columns of one workload: variants, times, ratios, quantities, published numbers."""
-    study, main, rows = found.of(run), run.main_kind, shown(cases)
+    study, main, rows = found.study_of(run), run.main_kind, shown(cases)
     kinds = [k for k in dict.fromkeys((main, *study.kinds, *(k for c in rows for k in c.times))) if _any(rows, k)]
     drawn = [Column("variant", [case.label for case in rows])]
     for kind in kinds:
@@ -86,11 +86,11 @@ def _failed(case: Case) -> str:
 
 
 def _time(run: Results, case: Case, kind: str, unit: float) -> str:
-    """A median in the unit, rounded by `numbers.supported`, with its marks."""
+    """Return a median in the unit, rounded by `numbers.supported`, with its marks."""
     timing = case.timing(kind)
     if not timing:
         return _failed(case)
-    return numbers.supported(timing.median / unit, timing.width) + marks.of(run, case, [], kind)
+    return numbers.supported(timing.median / unit, timing.width) + marks.signs(run, case, [], kind)
 
 
 def _any(cases: list[Case], kind: str) -> bool:
@@ -125,7 +125,7 @@ def in_name(name: str) -> str:
 
 
 def quantity(value: float | None, scale: float = 1.0) -> str:
-    """A quantity in a unit of `scale`, as text."""
+    """Return a quantity in a unit of `scale`, as text."""
     if value is None:
         return BLANK
     return numbers.count(value / scale)
@@ -160,7 +160,7 @@ def costs(cases: list[Case]) -> list[Column]:
 
 def footer(run: Results) -> list[str]:
     """What the columns mean, and where the published numbers were measured."""
-    study, kind = found.of(run), run.main_kind
+    study, kind = found.study_of(run), run.main_kind
     lines = (
         ["wall: many runs back to back until the last has ended, divided by their number."]
         if _any(run.cases, "wall")
@@ -170,7 +170,7 @@ def footer(run: Results) -> list[str]:
         lines.append(f"x {study.baseline}: how many times as fast, from the {kind.replace('_', ' ')} time.")
     counted = dict.fromkeys(name for case in run.cases for name in case.quantities)
     lines += [f"{in_name(name)}: {NAMED[name]}" for name in counted if name in NAMED]
-    borne = "".join(marks.of(run, case, [], kind) for case in run.cases for kind in case.times)
+    borne = "".join(marks.signs(run, case, [], kind) for case in run.cases for kind in case.times)
     lines += marks.explained(borne)
     articles = printed(study, run.cases)
     for i, p in enumerate(articles):
@@ -194,13 +194,13 @@ def finding(run: Results) -> str:
     """The study's finding in one line; empty if nothing was timed. An exception in it becomes text."""
     if not any(case.times for case in run.cases):
         return ""
-    one = found.of(run)
+    one = found.study_of(run)
     if reason := sources.outdated(one, run):
         return reason
     try:
         said = one.finding(run)
     except (Exception, SystemExit) as error:  # a user's code may raise anything, also where the run lacks a case
-        return f"the finding fails on this run: {named(error)}"
+        return f"the finding fails on this run: {message_of(error)}"
     if not isinstance(said, str):
         return f"the finding returns {short(said)}, not a text"
     said = " ".join(said.split())

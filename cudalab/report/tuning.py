@@ -19,7 +19,7 @@ DEFAULT = "default"
 
 
 def render(found: Sequence[Tuning], width: int | None = None, color: bool = False) -> str:
-    """For each dtype: the finalists with their times, the excluded configurations, and the choice."""
+    """Return for each dtype the finalists with their times, the excluded configurations, and the choice."""
     from cudalab.report.table import columns_of, finished, plain, put
 
     out = io.StringIO()

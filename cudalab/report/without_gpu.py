@@ -36,7 +36,7 @@ def render(run: Results, width: int | None, color: bool) -> str:
     console.print(table.plain(_heading(run), "bold"))
     if text := columns.missing(run):
         console.print(table.plain(text, "bold yellow"))
-    cards = {kernel: measured.of(run, kernel) for kernel in dict.fromkeys(case.kernel for case in run.cases)}
+    cards = {kernel: measured.newest_runs(run, kernel) for kernel in dict.fromkeys(case.kernel for case in run.cases)}
     marked = False
     for cases in _groups(run):
         drawn = _columns([case for case in cases if case.backend == HOST], cards[cases[0].kernel])
@@ -48,7 +48,7 @@ def render(run: Results, width: int | None, color: bool) -> str:
         console.print(table.remark("skipped", labels, reason))
     for line in _not_predicted(run):
         console.print(table.plain(line, "yellow", keep="\n"))
-    for line in [*_footer(run, cards), *([f"{LAUNCH} mostly launch and timer, not the kernel"] if marked else [])]:
+    for line in _footer(run, cards, marked):
         console.print(table.plain(line, "dim"))
     return table.finished(out, width)
 
@@ -152,7 +152,7 @@ def _measured(card: Measured, rows: Sequence[tuple[Case, list[Case]] | None]) ->
 
 def _launch_mark(run: Results, row: Case, cases: list[Case]) -> str:
     """The mark of a time that is mostly launch and timer, if it is."""
-    return LAUNCH if LAUNCH in marks.of(run, row, cases) else ""
+    return LAUNCH if LAUNCH in marks.signs(run, row, cases) else ""
 
 
 def _cpu_times(run: Results, cases: Sequence[Case], width: int | None) -> str:
@@ -208,8 +208,8 @@ def _reasons(cases: Sequence[Case], typed: dict[str, str]) -> dict[str, list[str
     return {reason: list(kernels) for reason, kernels in found.items()}
 
 
-def _footer(run: Results, cards: dict[str, list[Measured]]) -> list[str]:
-    """How to read the columns, where the numbers come from, and where there is more."""
+def _footer(run: Results, cards: dict[str, list[Measured]], marked: bool) -> list[str]:
+    """How to read the columns, where the numbers come from, and where there is more. `marked`: a time has LAUNCH."""
     entries = [case for case in run.cases if case.backend == HOST]
     lines = below_tables.errors(run, entries)
     predicted = [case.predicted for case in entries if case.predicted and case.predicted.least]
@@ -220,9 +220,9 @@ def _footer(run: Results, cards: dict[str, list[Measured]]) -> list[str]:
         words = [f"{name}: {BOUND.get(name, name)}" for name in bounds if name != "memory"]
         lines += [f"bound by {'; '.join(words)}"] if words else []
     lines += _sources(run, cards)
-    if any(case.times for case in run.cases):
-        lines.append("CPU \u00b5s: wall clock of the libraries, fastest first; as tables: --all")
-    return lines
+    times = ["CPU \u00b5s: wall clock, fastest first; as tables: --all"] if any(c.times for c in run.cases) else []
+    last = [*times, *([f"{LAUNCH} mostly launch and timer"] if marked else [])]
+    return [*lines, "; ".join(last)] if last else lines
 
 
 def _sources(run: Results, cards: dict[str, list[Measured]]) -> list[str]:

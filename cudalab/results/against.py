@@ -61,5 +61,5 @@ def _pair(run: Results, earlier: Case, was: Case, now: Case, kind: str, min_effe
     before, after = run.timing(earlier, kind), run.timing(now, kind)
     assert before and after
     group = run.groups()[now.group]
-    both = marks.of(run, earlier, group, kind), marks.of(run, now, group, kind)
+    both = marks.signs(run, earlier, group, kind), marks.signs(run, now, group, kind)
     return Pair(was, now, kind, ratio, (1 + least) * half - 1, verdict, before.disagree or after.disagree, both)

@@ -252,7 +252,10 @@ def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Result
         elif not ratio.says_nothing and _within(ratio, threshold):
             verdict = SAME
         disagree = before.disagree or after.disagree
-        both = marks.of(old, was, old.groups()[was.group], kind), marks.of(new, now, new.groups()[now.group], kind)
+        both = (
+            marks.signs(old, was, old.groups()[was.group], kind),
+            marks.signs(new, now, new.groups()[now.group], kind),
+        )
         found.append(Pair(was, now, kind, ratio, threshold, verdict, disagree, both))
     return found
 

@@ -26,7 +26,7 @@ MARKS = {
 
 
 @kept
-def of(run: Results, case: Case, cases: list[Case], kind: str = "") -> str:
+def signs(run: Results, case: Case, cases: list[Case], kind: str = "") -> str:
     """The MARKS on a time of a case: of `kind`, or the main one, which alone has `^` and is judged with its ratio."""
     main, copy = run.main_kind, ceiling(cases)
     kind = kind or main
@@ -64,7 +64,7 @@ def busy(run: Results, then: str = "give no ratio and no verdict") -> str:
 
 
 def load_of(load: float, cores: float) -> str:
-    """A mean load of other programs in words."""
+    """Return a mean load of other programs in words."""
     on = f"{numbers.compact(cores)} core{'s' if cores > 1 else ''}"
     return f"{numbers.compact(load)} of other programs on {on}"
 

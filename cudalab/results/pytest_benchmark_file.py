@@ -39,7 +39,7 @@ def encoded(run: Results) -> bytes:
 
 
 def _failed(case: Case) -> dict[str, Any]:
-    """A row without a time; readers of the format skip it."""
+    """Return a row without a time; readers of the format skip it."""
     return {
         "name": f"{case.kernel}-{case.size}-{case.dtype}::{case.label}",
         "status": case.status,

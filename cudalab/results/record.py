@@ -57,7 +57,7 @@ Status = Literal["ok", "WRONG", "error", "skipped", "IMPOSSIBLE", "ceiling"]
 
 
 def _says(description: str) -> msgspec.Meta:
-    """The description of a field in docs/results-file.md and the JSON Schema."""
+    """Return the description of a field in docs/results-file.md and the JSON Schema."""
     return msgspec.Meta(description=description)
 
 
@@ -367,7 +367,7 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
 
     @kept
     def _labelled(self, group: tuple[str, str, str], wanted: str) -> Case | None:
-        """The first case of a group with this backend or label."""
+        """Return the first case of a group with this backend or label."""
         return next((c for c in self.groups().get(group, ()) if wanted in (c.backend, c.label)), None)
 
     @kept

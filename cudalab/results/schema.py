@@ -40,7 +40,7 @@ def as_text() -> str:
 
 
 def tables() -> str:
-    """A heading, a sentence and a table of fields for each record, in Markdown."""
+    """Return a heading, a sentence and a table of fields for each record, in Markdown."""
     defined = json_schema()["$defs"]
     return "\n\n".join("\n".join(_table(record.__name__, defined[record.__name__])) for record in RECORDS)
 

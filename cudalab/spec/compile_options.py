@@ -81,7 +81,7 @@ def advice(message: str, code: str, flags: Iterable[str]) -> str:
 
 
 def standard(options: Iterable[str]) -> str:
-    """The C++ standard among the options, the last one, or STANDARD."""
+    """Return the C++ standard among the options, the last one, or STANDARD."""
     given = [f"-{option.lstrip('-')}" for option in options if re.fullmatch(_STANDARD, option)]
     return given[-1] if given else STANDARD
 

@@ -76,7 +76,7 @@ class Parameter:
 
     @property
     def ctype(self) -> str:
-        """The type, or that of the elements it points to, without const: `float`, `scalar_t`, `long long`."""
+        """Return the type, or that of the elements it points to, without const: `float`, `scalar_t`, `long long`."""
         words = [word for word in self._element.split() if word not in _QUALIFIERS]
         return " ".join(words if "*" in self.text else words[:-1])
 
@@ -229,7 +229,7 @@ def digest(path: Path) -> str:
 
 
 def _digest_of_headers(headers: Mapping[Path, bytes | None]) -> str:
-    """A comment with the digest of all headers of a `.cu`; "" for none."""
+    """Return a comment with the digest of all headers of a `.cu`; "" for none."""
     found = {header: data for header, data in headers.items() if data is not None}
     if not found:
         return ""

@@ -30,7 +30,7 @@ class Declared(Fields):
 
     @property
     def cu(self) -> Path:
-        """The `.cu` beside the spec."""
+        """Return the `.cu` beside the spec."""
         return Path(self.file).with_suffix(".cu")
 
     @property
@@ -75,7 +75,7 @@ class Declared(Fields):
 
     @cached_property
     def array_names(self) -> tuple[str, ...]:
-        """Every array of a launch: inputs, outputs, workspace."""
+        """Return every array of a launch: inputs, outputs, workspace."""
         return tuple(dict.fromkeys((*self.input_names, *self.outs, *self.workspace)))
 
     @cached_property

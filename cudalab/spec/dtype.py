@@ -55,7 +55,7 @@ class DType:
 
     @cached_property
     def largest(self) -> float:
-        """The largest finite number of a floating-point type, of a complex one that of a part."""
+        """Return the largest finite number of a floating-point type, of a complex one that of a part."""
         import ml_dtypes
 
         return float(ml_dtypes.finfo(DTYPES[self.part or self.name].numpy).max)

@@ -20,7 +20,7 @@ _ASKS = re.compile(rf"^[ \t]*#[ \t]*(?:if|elif)[^\n]*\b{NAME}\b", re.MULTILINE)
 _DECLARES = re.compile(rf"\b(?:typename|class)[\s.]+{NAME}\b|\busing\s+{NAME}\s*=|\btypedef\b[^;{{}}]*\b{NAME}\s*;")
 
 
-def of(cu: Path) -> str:
+def name_for(cu: Path) -> str:
     """The name of the macro for this `.cu`."""
     text = cuda_source.read(cu)
     headers = (data.decode(errors="replace") for data in cuda_source.local_headers(text, cu).values())

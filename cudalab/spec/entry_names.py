@@ -143,7 +143,7 @@ def constant_named(name: str, known: Iterable[str]) -> str:
 
 
 def _in_scopes(code: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
-    """Each match with the namespaces around it."""
+    """Yield each match with the namespaces around it."""
     every = [*((m.start(), m, False) for m in re.finditer(r"[{}]", code)), *((m.start(1), m, True) for m in matches)]
     scopes: list[tuple[str, ...]] = []
     last = 0

@@ -23,7 +23,7 @@ def table() -> str:
 
 
 def filled(text: str) -> str:
-    """`text` with the table in its place."""
+    """Return `text` with the table in its place."""
     return re.sub(f"(?<={BEGIN}\n).*?(?={END})", lambda _: table() + "\n", text, flags=re.DOTALL)
 
 

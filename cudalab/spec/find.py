@@ -22,7 +22,7 @@ import numpy as np
 
 from cudalab.base import genuine
 from cudalab.base.bounded import Interrupted, Stopped, bounded, guarded
-from cudalab.base.errors import CudalabError, InputError, SpecError, named, short, unknown, why
+from cudalab.base.errors import CudalabError, InputError, SpecError, message_of, short, unknown, why
 from cudalab.base.globs import names_of
 from cudalab.base.text import visible
 from cudalab.spec import cuda_source, entry_names, plain, validate
@@ -256,7 +256,7 @@ def _said(error: BaseException) -> str:
         return f"{error}; a spec must only define its kernel"
     try:
         with bounded():  # its __str__ may be the author's
-            return visible(named(error).rstrip(": "), keep="\n")
+            return visible(message_of(error).rstrip(": "), keep="\n")
     except Stopped:
         return type(error).__name__
 

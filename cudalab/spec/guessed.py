@@ -80,7 +80,7 @@ class Form:
 
     @property
     def launch(self) -> HostLaunch | None:
-        """How the host code launches it: with its template's arguments, else the first launch."""
+        """Return the launch in the host code: that with its template's arguments, else the first."""
         same = (one for one in self.launches if one.template == self.signature.instance)
         return next(same, self.launches[0] if self.launches else None)
 
@@ -233,7 +233,7 @@ class Form:
         return self.signature.type_of(parameter)
 
     def kind(self, parameter: Parameter) -> str:
-        """The dtype of a parameter, or of what it points to, see `element`."""
+        """Return the dtype of a parameter, or of what it points to, see `element`."""
         by_value = not parameter.pointer and _VECTOR.fullmatch(self.type_of(parameter))
         return "" if by_value else element(self.type_of(parameter))
 

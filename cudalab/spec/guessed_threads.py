@@ -140,7 +140,7 @@ class Threads:
         return {f"blockDim_{d}": n for d, n in zip(DIRECTIONS, (*self.block, 1, 1), strict=False)}
 
     def _count(self, direction: str) -> tuple[str, int] | None:
-        """The dimension that the blocks in a direction cover, and how much of it a block covers."""
+        """Return the dimension that the blocks in a direction cover, and how much of it a block covers."""
         block = f"blockIdx_{direction}"
         found = list[tuple[str, int]]()
         for low, high in self.body.bounds:

@@ -343,7 +343,7 @@ def _is_float(node: ast.AST) -> bool:
 
 
 def _whole(node: ast.expr) -> ast.expr:
-    """An expression without the cast to a floating-point type around it."""
+    """Return an expression without the cast to a floating-point type around it."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _is_float(node.left):
         return node.right
     if isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value.is_integer():

@@ -238,7 +238,7 @@ def _items(plain: str, code: str, name: str) -> Iterator[_Item]:
     tokens = list(_TOKEN.finditer(plain))
     begin, i = 0, 0  # the first token of a declaration
 
-    def made(last: int, body: int, function: str = "") -> _Item:
+    def item(last: int, body: int, function: str = "") -> _Item:
         start, end = tokens[begin].start(), tokens[last].end()
         return _Item(start, end, function, [m[0] for m in tokens[begin:body]], code[start:end])
 
@@ -251,14 +251,14 @@ def _items(plain: str, code: str, name: str) -> Iterator[_Item]:
             begin, i, body = i + 1, i + 1, -1
         elif word == ";":
             if i > begin:
-                yield made(i, body if body >= 0 else i)
+                yield item(i, body if body >= 0 else i)
             begin, i, body = i + 1, i + 1, -1
         elif word in _OPEN:
             end = _closing(tokens, i, plain, name)
             function = _function([m[0] for m in tokens[begin:i]]) if word == "{" else ""
             more = tokens[end + 1][0] if end + 1 < len(tokens) else ""
             if function and more not in (",", "{", "catch"):  # else what a constructor initialises
-                yield made(end, i, function)
+                yield item(end, i, function)
                 begin, body = end + 1, -1
             elif word == "{" and not function and body < 0:
                 body = i
@@ -267,7 +267,7 @@ def _items(plain: str, code: str, name: str) -> Iterator[_Item]:
             body = i if word == "=" and body < 0 and "operator" not in (m[0] for m in tokens[begin:i]) else body
             i += 1
     if begin < len(tokens):
-        yield made(len(tokens) - 1, body if body >= 0 else len(tokens))
+        yield item(len(tokens) - 1, body if body >= 0 else len(tokens))
 
 
 def _closing(tokens: list[re.Match[str]], i: int, plain: str, name: str) -> int:
@@ -332,7 +332,7 @@ def _untemplated(head: list[str]) -> list[str]:
 
 
 def _past(head: list[str], i: int) -> int:
-    """The place after the bracket that closes the one at `i`."""
+    """Return the place after the bracket that closes the one at `i`."""
     depth = 0
     for at in range(i, len(head)):
         depth += (head[at] == "(") - (head[at] == ")")
@@ -424,7 +424,7 @@ def _unused(header: str, rest: str, beside: Container[str], launches: bool) -> b
 
 
 def _without(text: str, rest: str, spans: list[tuple[int, int]], includes: list[re.Match[str]]) -> str:
-    """The text with blank lines for the host part, but with its `#if` and `#define`."""
+    """Return the text with blank lines for the host part, but with its `#if` and `#define`."""
     kept = [m.span() for m in DIRECTIVE.finditer(text) if _CONDITION.match(m[0]) or _DEFINE.match(m[0])]
     pieces = list[tuple[int, int]]()
     for start, end in spans:

@@ -187,7 +187,7 @@ class Kernel(Sized):
         if self.cub and (wrong := cub_form.unfit(inputs, tuple(self.outs), self.in_place)):
             yield f"cub {wrong}"
         for name, one in self.rivals.items():
-            given = tuple(dict.fromkeys((*inputs, *self.outs))) if (called := rival.of(one)).out else inputs
+            given = tuple(dict.fromkeys((*inputs, *self.outs))) if (called := rival.rival_of(one)).out else inputs
             wrong = "" if isinstance(one, rival.Rival) else validate.refused(called.load(), given, tuple(self.scalars))
             if wrong:
                 yield f"rivals[{name!r}] {wrong}"
@@ -271,11 +271,11 @@ class Kernel(Sized):
         return replace(self, scalars=scalars, sizes=sizes, edges=edges)
 
     def with_cu(self: K, cu: str) -> K:
-        """The kernel with another `.cu`, without the forms in files beside the spec."""
+        """Return the kernel with another `.cu`, without the forms in files beside the spec."""
         return replace(self, file=str(Path(cu).with_suffix(".py")), triton=None, numba=None)
 
     def configurations(self) -> list[dict[str, int]]:
-        """Every combination of the tunables' values that the restrictions allow, the default first."""
+        """Return every combination of the tunables' values that the restrictions allow, the default first."""
         every = (dict(zip(self.tunables, values, strict=True)) for values in product(*self.tunables.values()))
         return [parameters for parameters in every if self.allows(parameters)]
 
@@ -289,7 +289,7 @@ class Kernel(Sized):
         values = {name: str(value) for name, value in self.parameters.items()}
         return {
             host_part.MACRO: "1",
-            dtype_macro.of(self.cu): dtype.macro,
+            dtype_macro.name_for(self.cu): dtype.macro,
             **{name: value if given else "1" for name, given, value in own},
             **values,
         }

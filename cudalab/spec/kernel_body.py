@@ -88,7 +88,7 @@ class Body:
         self.by_unique = {one.unique: one for some in self._locals.values() for one in some}
 
     def read(self, text: str, at: int) -> ast.expr | None:
-        """An expression at a place, with the values of variables in their places."""
+        """Return an expression at a place, with the values of variables in their places."""
         node = c.parsed(text)
         return None if node is None else self._inlined(node, at)
 
@@ -244,7 +244,7 @@ class Body:
         return [] if name in self._arrays else [local]
 
     def _into(self, value: str) -> tuple[str, str, int]:
-        """The pointer, the offset from it and the lanes in `x + row * n`, `&x[i]`, `reinterpret_cast<float4*>(x)`."""
+        """Return pointer, offset and lanes of `x + row * n`, `&x[i]`, `reinterpret_cast<float4*>(x)`."""
         text, lanes = value.strip(), 0
         if cast := re.match(r"(?:reinterpret_cast|static_cast|const_cast)\s*<([^<>]*?)\*[^<>]*>\s*\((.*)\)\s*$", text,
                             re.DOTALL) or re.match(r"\(([^()*]*)\*[^()]*\)\s*(.*)$", text, re.DOTALL):  # fmt: skip
@@ -381,7 +381,7 @@ def _closing(code: str, start: int) -> int:
 
 
 def _with_ranks(code: str) -> str:
-    """The code with the ranks of cooperative groups as expressions of threadIdx and blockIdx."""
+    """Return the code with the ranks of cooperative groups as expressions of threadIdx and blockIdx."""
     if "this_grid" not in code and "this_thread_block" not in code:
         return code
     for kind in _RANKS:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cudalab.base.errors import InputError, SpecError, named, unknown
+from cudalab.base.errors import InputError, SpecError, message_of, unknown
 
 ARRAYS = ("torch", "cupy", "numpy", "jax")  # whose arrays it takes; the first is usual
 DEVICES = ("cuda", "cpu")
@@ -71,7 +71,7 @@ def fit_by_name(value: Any) -> bool:
     )
 
 
-def of(value: Any) -> Rival:
+def rival_of(value: Any) -> Rival:
     """The rival that a spec gives as a callable, or as a tuple of one and words."""
     if isinstance(value, Rival):
         return value
@@ -139,7 +139,7 @@ def _importing(module: str | Path, attribute: str, loaded: Callable[[Path], Any]
         except SpecError:
             raise
         except Exception as error:
-            raise SpecError(f"the rival's module {module} cannot be imported: {named(error)}") from error
+            raise SpecError(f"the rival's module {module} cannot be imported: {message_of(error)}") from error
         for name in attribute.split("."):
             if not hasattr(found, name):
                 raise SpecError(f"{module}: {unknown('function', name, [n for n in vars(found) if n[0] != '_'])}")

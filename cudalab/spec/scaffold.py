@@ -56,7 +56,7 @@ def _form(
 
 
 def _summary(name: str, text: str) -> str:
-    """The first line of the comment at the top of the file, or of that above the first `__global__` function."""
+    """Return the first line of the comment at the top of the file, or of that above the first `__global__` function."""
     before = text[: match.start()] if (match := re.search(r"\b__global__\b", text)) else ""
     above = re.search(
         r"(?:^|\n)((?:[ \t]*//[^\n]*\n)+)\s*(?:template\s*<[^{};]*>\s*|extern\s+\S+\s*|static\s+)*$", before
@@ -70,7 +70,7 @@ def _summary(name: str, text: str) -> str:
 
 
 def like(kernel: Kernel, path: Path) -> dict[Path, str]:
-    """Path and text of the files of a copy of one of the lab's kernels as `path`, a `.cu`: the pair, and its parts."""
+    """Copy one of the lab's kernels as `path`, a `.cu`: return path and text of the pair and of its parts."""
     text = cuda_source.read(kernel.cu)
     files = {path: kernel.cu.read_text(encoding="utf-8")}
     own = Path(kernel.file)

@@ -163,7 +163,7 @@ def _dtypes(subject: Subject) -> list[str]:
 
 
 def _budgets(subject: Subject) -> list[str]:
-    """One budget by dtype: 0 for whole numbers; in 16 bits that of a kernel that computes in float32."""
+    """Return one budget by dtype: 0 for whole numbers; in 16 bits that of a kernel that computes in float32."""
     if len(subject.checked) == len(subject.outputs):
         return ['budgets=Budget(0, why="check= decides"),']
     dtypes = subject.dtypes

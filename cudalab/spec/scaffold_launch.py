@@ -274,7 +274,7 @@ def _grid(form: Form, lengths: Lengths) -> tuple[list[str], list[str], list[str]
 
 
 def _tiles(form: Form, direction: str) -> tuple[str, int] | None:
-    """The dimension that the blocks in a direction go over with tiles of wmma, and the side of a tile."""
+    """Return the dimension that the blocks in a direction go over with tiles of wmma, and the side of a tile."""
     for access in form.body.accesses:
         if access.function != "store_matrix_sync" or access.index is None or access.array not in form.shapes:
             continue

@@ -47,7 +47,7 @@ NAMED = 20  # functions that are named as not in the spec
 
 
 def spec(plan: Plan, told: Told) -> str:
-    """The text of the spec of a plan."""
+    """Return the text of the spec of a plan."""
     subject = Subject(plan, told)
     for name in re.findall(r"\w+", " ".join(subject.shapes.get(output, "") for output in subject.outputs)):
         if name in subject.lengths and name not in subject.dimensions:

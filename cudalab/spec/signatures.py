@@ -60,7 +60,7 @@ class Signature:
         return f"{self.path}<{', '.join(self.arguments.values())}>" if self.template else self.path
 
     def type_of(self, parameter: Parameter) -> str:
-        """The C++ type of a parameter, or of what it points to, with the template's arguments in their places."""
+        """Return the C++ type of a parameter, or of what it points to, with the template's arguments filled in."""
         return self.arguments.get(parameter.ctype, parameter.ctype)
 
 

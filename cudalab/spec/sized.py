@@ -311,7 +311,7 @@ class Sized(Declared):
         ]
 
     def result_shape(self, shapes: Mapping[str, Shape]) -> Shape:
-        """Shape of the first output for inputs of these shapes."""
+        """Return the shape of the first output for inputs of these shapes."""
         return self.shape_of(next(iter(self.outs)), shapes)
 
     def shape_of(self, name: str, shapes: Mapping[str, Shape], scalars: Mapping[str, Any] = NONE) -> Shape:

@@ -66,7 +66,7 @@ class Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def place(kernel: Kernel) -> Path:
-    """The file beside the `.cu`: gelu.tuned.json."""
+    """Return the file beside the `.cu`: gelu.tuned.json."""
     return kernel.cu.with_suffix(SUFFIX)
 
 

@@ -19,7 +19,7 @@ from cudalab.study.training import Training, largest_batch, within
 
 
 def model(lab: Lab) -> Any:
-    """A chain of a transformer's layers, without dropout."""
+    """Return a chain of a transformer's layers, without dropout."""
     torch, width = lab.torch(), lab["width"]
     layers = (
         torch.nn.TransformerEncoderLayer(width, lab["heads"], 4 * width, 0.0, batch_first=True, norm_first=True)

@@ -17,7 +17,7 @@ from cudalab.study.launches import launches
 from cudalab.study.training import Training
 
 
-def given(lab: Lab) -> tuple[Any, Any, Any]:
+def make_inputs(lab: Lab) -> tuple[Any, Any, Any]:
     """A network whose convolutions have biases, images and classes."""
     torch, where = lab.torch(), lab.where
     from cudalab.study import models
@@ -27,7 +27,7 @@ def given(lab: Lab) -> tuple[Any, Any, Any]:
 
 
 def without(lab: Lab, biased: Any) -> Any:
-    """The same network without the biases before its BatchNorms."""
+    """Return the same network without the biases before its BatchNorms."""
     from cudalab.study import models
 
     plain = models.SmallCNN(width=lab["width"], bias=False).to(lab.where)
@@ -38,7 +38,7 @@ def without(lab: Lab, biased: Any) -> Any:
 
 def trained(bias: bool) -> Callable[[Lab], Work]:
     def make(lab: Lab) -> Work:
-        biased, x, y = lab.once("given", lambda: given(lab))
+        biased, x, y = lab.once("given", lambda: make_inputs(lab))
         plain = without(lab, biased)
         training = Training(biased if bias else plain, x, y)
         shared = [name for name, _ in plain.named_parameters()]

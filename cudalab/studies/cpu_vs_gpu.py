@@ -36,26 +36,26 @@ class Matrices(NamedTuple):
     c: Any
 
 
-def given(lab: Lab) -> Matrices:
+def make_inputs(lab: Lab) -> Matrices:
     """The arrays where the study runs: on the GPU, or in host memory on a CPU."""
     torch, n = lab.torch(), lab["n"]
 
-    def made() -> Matrices:
+    def make_matrices() -> Matrices:
         return Matrices(torch.randn(n, n, device=lab.where), torch.randn(n, n, device=lab.where), None)
 
-    return lab.once("here", made)
+    return lab.once("here", make_matrices)
 
 
 def on_host(lab: Lab, pinned: bool = False) -> Matrices:
-    torch, here = lab.torch(), given(lab)
+    torch, here = lab.torch(), make_inputs(lab)
 
-    def made() -> Matrices:
+    def make_matrices() -> Matrices:
         places = Matrices(*(torch.full((lab["n"],) * 2, torch.nan, pin_memory=pinned) for _ in "abc"))
         places.a.copy_(here.a)
         places.b.copy_(here.b)
         return places
 
-    return lab.once(("host", pinned), made) if lab.cuda else here
+    return lab.once(("host", pinned), make_matrices) if lab.cuda else here
 
 
 def multiplied(a: Any, b: Any, tf32: bool = False) -> Any:
@@ -82,10 +82,10 @@ def compared(product: Any) -> Any:
 
 
 def off(lab: Lab, product: Any, tolerance: float) -> float:
-    """The error of a product against float64."""
+    """Return the error of a product against float64."""
 
     def exact() -> Any:
-        a, b, _ = given(lab)
+        a, b, _ = make_inputs(lab)
         return a[:SAMPLED].cpu().double() @ b[:, :SAMPLED].cpu().double()
 
     return truth.judged(truth.error(sampled(product), lab.once("float64", exact)), tolerance)
@@ -124,7 +124,7 @@ def product_of(multiply: Callable[[Lab], Callable[[], Any]], tolerance: float = 
 
 def on_gpu(tf32: bool) -> Callable[[Lab], Callable[[], Any]]:
     def multiply(lab: Lab) -> Callable[[], Any]:
-        a, b, _ = given(lab)
+        a, b, _ = make_inputs(lab)
         return lambda: multiplied(a, b, tf32)
 
     return multiply
@@ -172,7 +172,7 @@ def there(pinned: bool) -> Callable[[Lab], Work]:
 
 def back(pinned: bool) -> Callable[[Lab], Work]:
     def make(lab: Lab) -> Work:
-        host, product = on_host(lab, pinned), multiplied(*given(lab)[:2])
+        host, product = on_host(lab, pinned), multiplied(*make_inputs(lab)[:2])
         host.c.fill_(float("nan"))  # of another variant
         run = lambda: host.c.copy_(product, non_blocking=pinned)  # noqa: E731
         return Work(run, lambda: compared(host.c), quantities=lambda: moved(lab, 1))

@@ -51,7 +51,7 @@ class Lane:
             self.thread.shutdown()
 
 
-def given(lab: Lab) -> tuple[Any, Any, Any]:
+def make_inputs(lab: Lab) -> tuple[Any, Any, Any]:
     """Model, images and classes."""
     torch, where = lab.torch(), lab.where
     from cudalab.study import models
@@ -64,7 +64,7 @@ def given(lab: Lab) -> tuple[Any, Any, Any]:
 
 def trained(benchmark: bool) -> Callable[[Lab], Work]:
     def make(lab: Lab) -> Work:
-        training = Training(*lab.once("given", lambda: given(lab)))
+        training = Training(*lab.once("given", lambda: make_inputs(lab)))
         lane = Lane(lab, benchmark)
         start = perf_counter()
         lane(training.step)

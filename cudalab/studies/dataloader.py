@@ -130,7 +130,7 @@ def loading(workers: int, pinned: bool = False, non_blocking: bool = False) -> C
                 optimizer.step()
 
         def seen() -> Any:
-            """For each image in order: its sum (modulo a prime: exact in float32), some pixels, its class."""
+            """Return for each image in order its sum (modulo a prime: exact in float32), some pixels, its class."""
             found = [(x.sum((1, 2, 3)) % 65521, x[:, :, ::BLOCK, ::BLOCK], y) for x, y in batches()]
             return [torch.cat(parts) for parts in zip(*found, strict=True)]
 

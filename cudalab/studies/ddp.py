@@ -35,7 +35,7 @@ def perceptron(width: int, depth: int) -> Any:
 
 
 def transformer(width: int, depth: int) -> Any:
-    """An encoder of whole sequences (batch, length, width), its outputs averaged."""
+    """Return an encoder of whole sequences (batch, length, width), its outputs averaged."""
     from torch import nn
 
     class Mean(nn.Module):
@@ -65,7 +65,7 @@ def loss(model: Any, batch: tuple[Any, Any]) -> Any:
 
 
 def one(lab: Lab) -> Work:
-    """The whole batch on one device."""
+    """Return the whole batch on one device."""
     return passes(lab, lambda model: model)
 
 

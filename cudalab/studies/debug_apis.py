@@ -20,8 +20,8 @@ from cudalab.study.training import Training
 from cudalab.tools.profile import events
 
 
-def given(lab: Lab) -> tuple[Any, Any, Any]:
-    """A small network of convolutions, images and classes."""
+def make_inputs(lab: Lab) -> tuple[Any, Any, Any]:
+    """Return a small network of convolutions, images and classes."""
     torch, where = lab.torch(), lab.where
     from cudalab.study import models
 
@@ -64,7 +64,7 @@ def checked(lab: Lab) -> Iterator[None]:
 
 def trained(aid: Callable[[Lab], AbstractContextManager[Any]]) -> Callable[[Lab], Work]:
     def make(lab: Lab) -> Work:
-        model, x, y = lab.once("given", lambda: given(lab))
+        model, x, y = lab.once("given", lambda: make_inputs(lab))
         training = Training(model, x, y, around=partial(aid, lab))
         return Work(training.step, training.gradients, items=lab["batch"])
 

@@ -72,7 +72,7 @@ def apex_optimizer(lab: Lab, held: list[Any], rate: float) -> Any:
 def optimized(make_optimizer: Callable[[Lab, list[Any], float], Any]) -> Callable[[Lab], Work]:
     """A run is a step of the optimizer with fixed gradients."""
 
-    def made(lab: Lab, rate: float) -> tuple[Any, list[Any]]:
+    def make_update(lab: Lab, rate: float) -> tuple[Any, list[Any]]:
         import torch
 
         held = []
@@ -83,10 +83,10 @@ def optimized(make_optimizer: Callable[[Lab, list[Any], float], Any]) -> Callabl
 
     def make(lab: Lab) -> Work:
         lab.torch()
-        optimizer, _ = made(lab, RATE)
+        optimizer, _ = make_update(lab, RATE)
 
         def result() -> list[Any]:
-            other, held = made(lab, LARGE_RATE)
+            other, held = make_update(lab, LARGE_RATE)
             for _ in range(STEPS):
                 other.step()
             return held
@@ -96,7 +96,7 @@ def optimized(make_optimizer: Callable[[Lab, list[Any], float], Any]) -> Callabl
     return make
 
 
-def given(lab: Lab) -> tuple[Any, Any, Any, Any]:
+def make_inputs(lab: Lab) -> tuple[Any, Any, Any, Any]:
     """Input, weight, bias, and the gradient of the output."""
     torch, shape = lab.torch(), lab["shape"]
     x, gradient = (torch.randn(shape, device=lab.where) for _ in range(2))
@@ -131,7 +131,7 @@ def normalized(function: Callable[[Any, Any, Any], Any]) -> Callable[[Lab], Work
 
     def make(lab: Lab) -> Work:
         torch, last = lab.torch(), [()]
-        *inputs, gradient = lab.once("given", lambda: given(lab))
+        *inputs, gradient = lab.once("given", lambda: make_inputs(lab))
 
         def run() -> None:
             y = function(*inputs)

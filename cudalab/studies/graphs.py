@@ -27,7 +27,7 @@ def ours(lab: Lab) -> Callable[[Any], Any]:
 def scripted(lab: Lab) -> Callable[[Any], Any]:
     import torch
 
-    function: Callable[[Any], Any] = torch.jit.trace(gelu, example_inputs=(given(lab),))
+    function: Callable[[Any], Any] = torch.jit.trace(gelu, example_inputs=(make_inputs(lab),))
     return function
 
 
@@ -35,15 +35,15 @@ def plain(lab: Lab) -> Callable[[Any], Any]:
     return gelu
 
 
-def given(lab: Lab) -> Any:
-    """The input, float32, normally distributed."""
+def make_inputs(lab: Lab) -> Any:
+    """Return the input, float32, normally distributed."""
     torch = lab.torch()
     return lab.once("x", lambda: torch.randn(lab["shape"], device=lab.where))
 
 
 def called(form: Callable[[Lab], Callable[[Any], Any]]) -> Callable[[Lab], Work]:
     def make(lab: Lab) -> Work:
-        x, function, last = given(lab), form(lab), [None]
+        x, function, last = make_inputs(lab), form(lab), [None]
 
         def run() -> None:
             last[0] = function(x)
@@ -59,7 +59,7 @@ def replayed(form: Callable[[Lab], Callable[[Any], Any]]) -> Callable[[Lab], Wor
     def make(lab: Lab) -> Work:
         from cudalab.study.graph import captured
 
-        x, function = given(lab), form(lab)
+        x, function = make_inputs(lab), form(lab)
         replay, last = captured(lab, lambda: function(x))
         return Work(replay, lambda: last)
 

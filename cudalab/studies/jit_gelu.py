@@ -37,7 +37,7 @@ def scripted(lab: Lab) -> Form:
         warnings.simplefilter("ignore", DeprecationWarning)  # TorchScript is deprecated, and still asked about
         made: Form = torch.jit.script(FunctionType(form.__code__, form.__globals__, form.__name__))
         for _ in range(PROFILING_RUNS):
-            made(given(lab))
+            made(make_inputs(lab))
     return made
 
 
@@ -60,15 +60,15 @@ def ours(lab: Lab) -> Form:
     return GELU
 
 
-def given(lab: Lab) -> Any:
-    """The input, float32, normally distributed."""
+def make_inputs(lab: Lab) -> Any:
+    """Return the input, float32, normally distributed."""
     torch = lab.torch()
     return lab.once("x", lambda: torch.randn(lab["shape"], device=lab.where))
 
 
 def called(form: Callable[[Lab], Form]) -> Callable[[Lab], Work]:
     def make(lab: Lab) -> Work:
-        x, function, last = given(lab), form(lab), [None]
+        x, function, last = make_inputs(lab), form(lab), [None]
 
         def run() -> None:
             last[0] = function(x)

@@ -55,7 +55,7 @@ WAYS = {"by_count": by_count, "by_tokens": by_tokens}
 
 
 def encoder(width: int, depth: int) -> Any:
-    """A transformer encoder of concatenated sequences: one matrix product for all, attention in each, no padding."""
+    """Encode concatenated sequences by a transformer: one matrix product for all, attention in each, no padding."""
     import torch
     from torch import nn
 
@@ -73,7 +73,7 @@ def encoder(width: int, depth: int) -> Any:
             return x + self.mlp(self.between(x))
 
         def attended(self, rows: Any) -> Any:
-            """Attention in one sequence, from (length, 3 * width) to (length, width)."""
+            """Compute the attention in one sequence, from (length, 3 * width) to (length, width)."""
             q, k, v = rows.view(1, len(rows), 3, self.heads, -1).permute(2, 0, 3, 1, 4)
             return nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(len(rows), -1)
 

@@ -106,11 +106,11 @@ def network(lab: Lab, where: str) -> tuple[Callable[[], None], Callable[[], Any]
     torch = lab.torch()
     from cudalab.study import models
 
-    def made() -> tuple[Any, Any]:
+    def make_network() -> tuple[Any, Any]:
         model = models.resnet50(width=lab["width"]).eval()
         return model.to(lab.where), torch.randn(lab["shape"], device=lab.where)
 
-    model, images = lab.once("network", made)
+    model, images = lab.once("network", make_network)
     if where != lab.where:
         other = models.resnet50(width=lab["width"]).eval()
         other.load_state_dict(model.state_dict())

@@ -96,10 +96,10 @@ def data(lab: Lab) -> list[tuple[Any, Any]]:
     torch = lab.torch()
     batch, (inputs, _, outputs) = lab["batch"], lab["layers"]
 
-    def made() -> list[tuple[Any, Any]]:
+    def make_batches() -> list[tuple[Any, Any]]:
         return [tuple(torch.randn(batch, n, device=lab.where) for n in (inputs, outputs)) for _ in range(BATCHES)]
 
-    found: list[tuple[Any, Any]] = lab.once("data", made)
+    found: list[tuple[Any, Any]] = lab.once("data", make_batches)
     return found
 
 

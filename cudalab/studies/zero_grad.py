@@ -17,8 +17,8 @@ from cudalab.study.lab import Lab
 from cudalab.study.training import Training
 
 
-def given(lab: Lab) -> tuple[Any, Any, Any]:
-    """A chain of linear layers, inputs and classes."""
+def make_inputs(lab: Lab) -> tuple[Any, Any, Any]:
+    """Return a chain of linear layers, inputs and classes."""
     torch, where, width = lab.torch(), lab.where, lab["width"]
     layers = [layer for _ in range(lab["layers"]) for layer in (torch.nn.Linear(width, width), torch.nn.ReLU())]
     x = torch.randn(lab["batch"], width, device=where)
@@ -27,7 +27,7 @@ def given(lab: Lab) -> tuple[Any, Any, Any]:
 
 def trained(set_to_none: bool) -> Callable[[Lab], Work]:
     def make(lab: Lab) -> Work:
-        model, x, y = lab.once("given", lambda: given(lab))
+        model, x, y = lab.once("given", lambda: make_inputs(lab))
         training = Training(model, x, y, set_to_none=set_to_none)
         held = sum(p.nbytes for p in training.model.parameters())
         return Work(training.step, training.weights, quantities=lambda: {"gradient_bytes": held}, items=lab["batch"])

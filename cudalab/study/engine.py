@@ -48,7 +48,7 @@ def cases(job: Job, workload: Workload, omit: Collection[str] = ()) -> list[Case
 
 
 def ordered(job: Job, payload: msgspec.Raw) -> list[Case]:
-    """The handler of a `Workload` in the engine's worker."""
+    """Handle a `Workload` in the engine's worker."""
     work = msgspec.json.decode(payload, type=StudyWork)
     return cases(job if work.timed else replace(job, modes=()), work.workload(), work.omit)
 

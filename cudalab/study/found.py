@@ -68,7 +68,7 @@ def _in_file(name: str) -> Study:
     return fields.checked(held[0])
 
 
-def of(run: Results) -> Study:
+def study_of(run: Results) -> Study:
     """The study of a run. If it is unknown here, a stand-in with what the run tells.
 
     A file that a results file names is never run.

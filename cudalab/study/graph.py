@@ -11,7 +11,7 @@ WARM_UPS = 3  # on a side stream, as torch's documentation asks for
 
 
 def captured(lab: Lab, function: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-    """(replay, result). Every replay overwrites `result`."""
+    """Return (replay, result). Every replay overwrites `result`."""
     torch = lab.torch()
     here, side = torch.cuda.current_stream(), torch.cuda.Stream()
     side.wait_stream(here)

@@ -50,7 +50,7 @@ class Lab:
 
     @property
     def stream(self) -> Any:
-        """The PyCUDA stream that all work goes to; None on a CPU."""
+        """Return the PyCUDA stream that all work goes to; None on a CPU."""
         return getattr(self.device, "stream", None)
 
     def torch(self) -> Any:

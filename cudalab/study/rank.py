@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from cudalab.base.child import Parent
-from cudalab.base.errors import InputError, named
+from cudalab.base.errors import InputError, message_of
 from cudalab.spec import find
 
 STUCK = timedelta(seconds=60)  # in a collective: longer than the slowest step, shorter than the supervisor's patience
@@ -73,7 +73,7 @@ class Array(msgspec.Struct):
         return cls(array.dtype.str, array.shape, array.tobytes())
 
     def value(self) -> Any:
-        """A number for an array without dimensions."""
+        """Return a number for an array without dimensions."""
         array = np.frombuffer(self.data, self.dtype).reshape(self.shape)
         return array if array.ndim else array.item()
 
@@ -164,4 +164,4 @@ def main(parent: Parent, number: str, count: str) -> None:
             parent.answer(rank.do(order))
         except Exception as error:  # any library's
             traceback.print_exc()
-            parent.answer(Answer(error=named(error)))
+            parent.answer(Answer(error=message_of(error)))

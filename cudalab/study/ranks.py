@@ -45,8 +45,8 @@ def work(lab: Lab, function: Callable[..., Any], items: float = 0.0, **parameter
         run=lambda: parts.runs(1),
         result=lambda: agreed(parts.ask("result")),
         clocks={"wall": clock(parts)},
-        quantities=lambda: named(parts.ask("counted")),
-        afterwards=lambda: named(parts.ask("afterwards")),
+        quantities=lambda: by_rank(parts.ask("counted")),
+        afterwards=lambda: by_rank(parts.ask("afterwards")),
         items=items,
     )
 
@@ -74,7 +74,7 @@ def agreed(results: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return first
 
 
-def named(counted: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def by_rank(counted: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Quantities of all ranks: `rank_x` of rank 1 as `rank1_x`."""
     found = {name: value for name, value in counted[0].items() if not name.startswith("rank_")}
     for number, each in enumerate(counted):
@@ -90,12 +90,12 @@ def together(lab: Lab, count: int = 2) -> Ranks:
     if not (torch.distributed.is_available() and getattr(torch.distributed, f"is_{backend}_available")()):
         raise Unavailable(f"this PyTorch was built without {backend}; install one of the official builds")
 
-    def made() -> Ranks:
+    def start_ranks() -> Ranks:
         ranks = Ranks(count, devices, lab.seed, lab.tick)
         lab.at_end.callback(ranks.end)
         return ranks
 
-    ranks: Ranks = lab.once(("ranks", count), made)
+    ranks: Ranks = lab.once(("ranks", count), start_ranks)
     return ranks
 
 

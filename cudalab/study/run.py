@@ -22,7 +22,7 @@ from cudalab.study import found
 MANY_ROUNDS = 10  # a study that asks for fewer is slow, and one process measures it unless more are asked for
 
 
-def named(name: str) -> Callable[..., Results]:
+def command_for(name: str) -> Callable[..., Results]:
     """`study` of one name, as a command without arguments. Raises NotFound for a wrong name."""
     found.study(name)
     return partial(study, name)

@@ -24,7 +24,7 @@ def main_kind(run: Results) -> str:
 
 def baseline(run: Results) -> str:
     """The label that the run's ratios refer to. An older file may have another one than the study."""
-    return str(run.options.get("baseline") or found.of(run).baseline)
+    return str(run.options.get("baseline") or found.study_of(run).baseline)
 
 
 def speedup(run: Results, one: Case | None, kind: str = "") -> stats.Ratio | None:
@@ -78,7 +78,7 @@ def at_sizes(run: Results, say: Callable[[str], str]) -> str:
 def parameter(run: Results, size: str, name: str) -> Any:
     """The value of `lab[name]` in the run: a parameter of the size, or a setting; None if there is none."""
     settings = run.options.get("settings")
-    return {**(settings if isinstance(settings, dict) else {}), **found.of(run).sizes.get(size, {})}.get(name)
+    return {**(settings if isinstance(settings, dict) else {}), **found.study_of(run).sizes.get(size, {})}.get(name)
 
 
 def ran(run: Results, size: str, label: str) -> bool:
@@ -93,7 +93,7 @@ def sizes(run: Results) -> list[str]:
 
 
 def counted(run: Results, size: str, label: str, name: str) -> float | None:
-    """A quantity of a row, or None."""
+    """Return a quantity of a row, or None."""
     one = case(run, size, label)
     return one.quantities.get(name) if one else None
 

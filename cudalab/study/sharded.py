@@ -56,7 +56,7 @@ class Passes:
         }  # fmt: skip
 
     def mean(self, losses: Any) -> Any:
-        """The mean over all ranks."""
+        """Return the mean over all ranks."""
         return losses
 
     def counted(self) -> dict[str, float]:

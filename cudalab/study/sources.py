@@ -53,7 +53,7 @@ def changed(study: Study, run: Results) -> list[str]:
     """The sources of a study's run that are not those of this cudalab, by name. Empty if all are the same.
 
     A source that the run does not name counts as changed: older files name the study alone. Of a study that is not
-    known here, of which `found.of` gives a stand-in without variants, nothing is known.
+    known here, of which `found.study_of` gives a stand-in without variants, nothing is known.
     """
     if not study.variants:
         return []

@@ -34,7 +34,7 @@ def cross_entropy(output: Any, target: Any) -> Any:
 
 
 def exactly(benchmark: bool = False) -> AbstractContextManager[Any]:
-    """A context: cuDNN without TF32, whose 10-bit mantissa would hide differences, and with deterministic sums."""
+    """Run cuDNN without TF32, whose 10-bit mantissa would hide differences, and with deterministic sums."""
     import torch
 
     flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(
@@ -116,7 +116,7 @@ class Training:
             return self.loss(self.forward(self.model, self.x), self.y)
 
     def anew(self) -> Training:
-        """A new training of `given`, with the same options."""
+        """Return a new training of `given`, with the same options."""
         return replace(self)
 
     def losses(self, steps: int = STEPS) -> list[Any]:
@@ -170,7 +170,7 @@ def largest_batch(lab: Lab, training: Training, batch: Callable[[int], tuple[Any
 
 
 def within(run: Results, size: str) -> str:
-    """The memory limit of a study's largest batch, as text for its finding: "4 GiB"."""
+    """Return the memory limit of a study's largest batch, as text for its finding: "4 GiB"."""
     return f"{says.parameter(run, size, 'memory_gib') or says.parameter(run, size, 'gib'):g} GiB"
 
 

@@ -12,7 +12,7 @@ DEVICES = ("cuda", "cpu")
 
 
 def number(value: Any) -> bool:
-    """A finite number."""
+    """Return a finite number."""
     try:
         return not isinstance(value, str) and math.isfinite(value)
     except (TypeError, ValueError, OverflowError):
@@ -24,7 +24,7 @@ def not_negative(value: Any) -> bool:
 
 
 def count(value: Any) -> bool:
-    """A whole number, at least 1."""
+    """Return a whole number, at least 1."""
     return type(value) is int and value > 0
 
 

@@ -204,7 +204,7 @@ class _Clear:
         self._scrub = scrub.prepare("IiP")
 
     def __call__(self) -> None:
-        """Enqueue."""
+        """Enqueue the work."""
         at = int(self._scratch)
         self._scrub.prepared_async_call(
             (self._multiprocessors, 1), (1024, 1, 1), self._stream, 0x7FC0DE, self._shared // 4, at,

@@ -248,14 +248,14 @@ class Proof:
         return True
 
     def _is_stored(self, sample: Callable[[], float], number: int, first: float, measured: float) -> bool:
-        """Whether a first meeting took longer than the others, and than further ones with the same contents."""
+        """Say whether a first meeting took longer than the others, and than further ones with the same contents."""
         slack = self.meetings.slack(measured)
         if first <= slack * measured:
             return False
         return first > slack * min(self._timed(sample, number) for _ in range(AGAIN))
 
     def _timed(self, sample: Callable[[], float], number: int) -> float:
-        """One sample on these contents."""
+        """Return one sample on these contents."""
         with self.on(number):
             return sample()
 

@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from cudalab.base import stats
-from cudalab.base.errors import named
+from cudalab.base.errors import message_of
 from cudalab.timing.clock import Clock
 
 ORDERS = ("shuffled", "blocked")
@@ -90,8 +90,8 @@ def _one_round(clocks: Mapping[str, Clock], taken: Samples, label: str, after: T
         for kind, clock in clocks.items():
             taken.rounds[kind].append([round(s, DIGITS) for s in clock.sample()])
     except Exception as error:  # any library's; the row will say so
-        taken.error = f"failed while it was timed: {named(error)}"
+        taken.error = f"failed while it was timed: {message_of(error)}"
     try:
         after(label)
     except Exception as error:
-        taken.error = taken.error or f"failed while it was timed: {named(error)}"
+        taken.error = taken.error or f"failed while it was timed: {message_of(error)}"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cudalab import host
 from cudalab.base import cache, scratch
-from cudalab.base.errors import Unavailable
+from cudalab.base.errors import Broken, Unavailable
+from cudalab.engine.round import Round
+from cudalab.results.record import Case
 
 TEXT = "__global__ void set(int* x) { *x = 41; }"
 
@@ -138,6 +142,23 @@ DAMAGE = {
     "changed": lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
     "without-seal": lambda data: data[: -len(cache.SEAL) - cache.DIGEST],
 }
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, Broken), (errno.EROFS, Unavailable)])
+def test_a_disk_that_fills_is_broken_and_not_a_reason_to_skip(base, monkeypatch, number, kind):
+    """It had room for the sizes before."""
+
+    def full(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(cache.files, "write", full)
+    with pytest.raises(Unavailable, match=r"cannot write to the cache .*; set CUDALAB_CACHE") as caught:
+        cache.put(cache.folder("host") / "a.so", b"code")
+    assert type(caught.value) is kind
+    case = Case("k", "small", (4,), "float32", "host", "k")
+    round_ = Round(SimpleNamespace(survived=lambda *_: None), None)
+    round_.guarded(case, lambda: cache.put(cache.folder("host") / "a.so", b"code"))
+    assert case.status == ("error" if kind is Broken else "skipped")
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)

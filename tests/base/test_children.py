@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import termios
@@ -40,6 +41,17 @@ def test_no_process_outlives_one_that_it_is_attached_to():
     assert one.returncode == 1
     late = attached(other.pid)
     assert late.communicate(timeout=20) == (b"", None)
+
+
+@pytest.mark.process
+def test_a_paused_child_does_nothing_until_the_end():
+    """The system tells when a child has stopped, and when it goes on."""
+    with Child("cudalab.base.child.last", answers=int) as one:
+        with one.paused():
+            assert os.waitid(os.P_PID, one.pid, os.WSTOPPED | os.WEXITED).si_status == signal.SIGSTOP
+        assert os.waitid(os.P_PID, one.pid, os.WCONTINUED | os.WNOWAIT).si_status == signal.SIGCONT
+    with one.paused():
+        assert one.ended
 
 
 STARTS = """

@@ -16,10 +16,11 @@ class Machine:
     """A machine whose clock, load average and accounts are set by hand."""
 
     def __init__(self, monkeypatch):
-        self.now, self.average, self.used, self.group, self.quota = 0.0, 0.0, 0.0, None, 64.0
+        self.now, self.average, self.used, self.busy, self.group, self.quota = 0.0, 0.0, 0.0, 0.0, None, 64.0
         monkeypatch.setattr(load, "monotonic", lambda: self.now)
         monkeypatch.setattr(load, "_average", lambda: self.average)
         monkeypatch.setattr(load, "descendants", lambda: self.used)
+        monkeypatch.setattr(load, "_busy", lambda: self.busy)
         monkeypatch.setattr(load, "_used_by_group", lambda: self.group)
         monkeypatch.setattr(load, "cores", lambda: min(self.quota, 2.0))
         monkeypatch.setattr(load.os, "cpu_count", lambda: 2)
@@ -30,6 +31,7 @@ class Machine:
             self.average += (load_ - self.average) / load.DECAY
         self.now += seconds
         self.used += used
+        self.busy += seconds * min(load_, 2)
 
 
 @pytest.fixture
@@ -50,6 +52,21 @@ def test_load_before_the_run_and_of_the_lab_itself_is_left_out(machine, before):
     assert mean(watch) == pytest.approx(0, abs=0.15)
     machine.runs(30, 3, used=40)  # two threads of the lab and one program of somebody else
     assert watch.seconds()[OTHERS] == pytest.approx(30, rel=0.2)
+
+
+def test_a_burst_of_the_labs_threads_is_not_load_of_others(machine):
+    """The load average looks every five seconds: a short run may be seen with all its threads at work."""
+    watch = Watch()
+    machine.runs(10, 1.2, used=12)
+    machine.average += 0.5
+    assert mean(watch) < 0.1
+
+
+def test_what_all_processors_worked_is_read_without_idle_and_waiting(tmp_path, monkeypatch):
+    monkeypatch.setattr(load, "PROC", tmp_path)
+    assert load._busy() == 0
+    (tmp_path / "stat").write_text("cpu  100 20 30 9999 999 4 6 77 100 20\ncpu0 1 1 1 1\n")
+    assert load._busy() == 160 / load.TICKS
 
 
 def test_other_programs_count_in_full(machine):

@@ -142,7 +142,7 @@ def test_with_nvcc_it_is_compiled_and_a_success_unless_nvcc_refuses_it(monkeypat
 
 def test_the_backends_that_run_the_cu_are_known():
     """What `exit_code` relies on."""
-    kernel = plan.named([str(EXAMPLE)])["softmax"]
+    kernel = plan.kernels_by_name([str(EXAMPLE)])["softmax"]
     group = Group(kernel, "small", (1, 1), dtype("float32"))
     assert {v.backend_name for v in group.variants() if v.name in kernel.entries} == set(record.ENTRIES)
 

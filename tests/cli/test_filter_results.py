@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 
 import pytest
@@ -126,8 +127,10 @@ def test_convert_and_compare_take_folders_and_several_files(file, tmp_path):
     one = invoke("compare", packed, lines).stdout
     assert one == invoke("compare", packed, lines / "small.jsonl").stdout and "In short" not in one
     assert invoke("compare", file, packed, lines / "alone.jsonl").stdout.count(f"{file} -> ") == 2
+    for names, count in (((tmp_path, lines), 2), ((file, packed, file), 2), ((packed, lines), 1)):
+        documents = json.loads(invoke("compare", *names, "--format", "json").stdout)
+        assert [one["format"] for one in documents] == ["cudalab-comparison"] * count
     for words, text in (
-        (("compare", tmp_path, lines, "--format", "json"), "is for one comparison, but these are 2"),
         (("compare", lines / "alone.jsonl", tmp_path), "nothing to compare: files are compared by their names"),
         (("convert", file, packed, "-o", tmp_path / "x.csv"), "2 files need a folder to write to"),
         (("convert", file, tmp_path / "x.csv", "-o", tmp_path / "y.csv"), "give the file to write once"),

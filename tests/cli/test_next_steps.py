@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from typed import parsed
 
+from cudalab.checks import nans
 from cudalab.cli import main, next_steps
 from cudalab.device import cuda
 from cudalab.results.record import Case, Machine, Parity, Results
@@ -81,6 +82,7 @@ def test_the_advice_follows_from_what_is_wrong():
     assert "overflows in NumPy too" in purpose(wrong("numpy", **infinite), wrong("host:a", **infinite))
     for far in (infinite, {"max_ulp": 5e6, "rel_l2": 0.1}):
         assert "memory errors" in purpose(wrong("numpy", **finite), wrong("host:a", **far))
+    assert 'nans="ignored"' in purpose(wrong("numpy", **finite), wrong("host:a", f"got 0; {nans.ADVICE}", **infinite))
     for cause in ("y is read before it is written: zero it", "never written: 1 of 64 elements of y"):
         assert "set every element" in purpose(wrong("numpy", **finite), wrong("host:a", cause, **infinite))
 
@@ -103,8 +105,10 @@ def test_all_kernels_the_size_and_quick_are_kept():
 
 def test_without_room_the_purpose_stands_above_the_command():
     lines = next_steps.lines(run_of("bench", *RIGHT), "a_rather_long_name_of_a_file.json", 60)
-    assert lines[0] == "next: # every CPU time, with bars"
-    assert lines[1] == "      cudalab show --all a_rather_long_name_of_a_file.json"
+    assert lines == [  # the screen without a GPU is short, and these need no words
+        "next: cudalab show --all a_rather_long_name_of_a_file.json",
+        "      cudalab report a_rather_long_name_of_a_file.json -o a_rather_long_name_of_a_file.html",
+    ]
     assert next_steps.lines(run_of("check", *RIGHT), None, 50)[2:4] == [
         "      # keeps all results, for show and compare",
         "      cudalab check ./mine/softmax.py -o check.json",

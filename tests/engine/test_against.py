@@ -65,7 +65,7 @@ def stand_in(monkeypatch):
     """Stands for what compiles and runs a `.cu`: the text of the first function says what it computes."""
 
     def bind(kernel, variant, kind, operands):
-        kernel.launches(variant, operands.named(kernel))
+        kernel.launches(variant, operands.by_name(kernel))
         by = operands.scalars["by"] if "FACTOR * by" in kernel.cu.read_text().partition("}")[0] else 3
 
         def prepare(on):

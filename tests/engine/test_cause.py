@@ -52,11 +52,11 @@ def cause(tmp_path, does, raced=None, ways=()):
     operands = device.place(k, F32, k.make((64,), F32, 1))
 
     def bound(function):
-        return writing(lambda on: lambda: function(*on.named(k).values()), operands)
+        return writing(lambda on: lambda: function(*on.by_name(k).values()), operands)
 
     def right(work):
         work.run()
-        x, y, z, _ = operands.named(k).values()
+        x, y, z, _ = operands.by_name(k).values()
         return bool(np.array_equal(y, 2 * x[::-1]) and (z[:9] == 0).all())
 
     causes = Causes(

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections import Counter
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -101,6 +102,26 @@ def test_on_the_cpu_one_process_is_the_default_and_for_what_times_nothing(worker
     run = cudalab.check(str(altered(tmp_path)), sizes="small", only="numpy", device="cpu")
     assert [case.status for case in run.cases] == ["ok"]
     assert len(workers) == 2
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_works_beside_a_run_stops_whenever_times_are_taken(tmp_path, processes):
+    """The reference is a variant too, which notes at each call whether the rest is quiet."""
+    quiet, log = tmp_path / "quiet", tmp_path / "log"
+
+    @contextmanager
+    def stopped():
+        quiet.touch()
+        yield
+        quiet.unlink()
+
+    line = f"with open({str(log)!r}, 'a') as f: f.write(str(int(__import__('os').path.exists({str(quiet)!r}))))"
+    spec = altered(tmp_path, "\n\ndef reference(x):\n", f"\n\ndef reference(x):\n    {line}\n")
+    case = rows("numpy", spec=spec, processes=processes, while_timed=stopped)["numpy"]
+    checked, *timed = re.findall("0+|1+", log.read_text())
+    assert set(checked) == {"0"} and set("".join(timed)) == {"1"}
+    assert len("".join(timed)) >= len(case.times["wall"]) and not quiet.exists()
 
 
 def test_no_process_is_asked_for_what_none_can_time(workers):

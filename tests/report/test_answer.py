@@ -150,18 +150,18 @@ def test_a_busy_machine_leaves_no_interval_of_what_was_surely_measured():
 
 def test_a_time_of_a_busy_machine_is_marked_without_a_ratio_too():
     run = on_cpu(8.0, numpy=jittered(1e-4))
-    assert marks.of(run, run.cases[0], run.cases) == "?"
+    assert marks.signs(run, run.cases[0], run.cases) == "?"
     page = findings.timed(run, run.cases, {})
     assert page.detail.startswith("fastest of the others: numpy, 10") and page.detail.endswith("? \u00b5s")
 
 
 def test_the_pages_environment_has_the_mean_load_and_no_integral_among_the_seconds():
     run = on_cpu(3.0, **SURE)
-    parts = dict(environment.of("run", run).parts)
+    parts = dict(environment.environment_of("run", run).parts)
     assert ("mean load", "3 of other programs on 2 cores") in parts["Machine"]
     assert parts["Time spent"] == [("total", "10.0 s")]
     run.wall = {"total": 10.0}  # an older file
-    assert not any(name == "mean load" for name, _ in dict(environment.of("run", run).parts)["Machine"])
+    assert not any(name == "mean load" for name, _ in dict(environment.environment_of("run", run).parts)["Machine"])
 
 
 def test_the_largest_error_of_a_page_is_that_of_a_right_answer():

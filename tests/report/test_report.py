@@ -56,7 +56,7 @@ def answer(run):
 
 def rivals_of(*files):
     """The first pictures of a page, and what it says in their place."""
-    runs = page.named([(f"{i}.json", run) for i, run in enumerate(files)])
+    runs = page.runs_by_name([(f"{i}.json", run) for i, run in enumerate(files)])
     subjects = gathered(runs)
     fill(subjects)
     return overview.figures(runs, subjects)

@@ -144,7 +144,7 @@ def test_cards_are_known_by_what_their_files_say_and_the_newest_counts(results):
     results("a", "NVIDIA H200", "2026-11-23", microseconds=20.0)
     results("b", "NVIDIA H200", "2026-11-25", microseconds=10.0)
     results("c", "NVIDIA H100 80GB HBM3", microseconds=30.0)
-    found = measured.of(bench("gelu"), "gelu")
+    found = measured.newest_runs(bench("gelu"), "gelu")
     assert [(one.card, one.run.created[:10]) for one in found] == [
         ("H100", "2026-11-23"), ("H200", "2026-11-25"),
     ]  # fmt: skip
@@ -153,20 +153,20 @@ def test_cards_are_known_by_what_their_files_say_and_the_newest_counts(results):
 
 def test_times_of_another_kernel_with_this_name_are_not_shown(results):
     results("h200", "NVIDIA H200", source="11")
-    assert measured.of(bench("gelu", path=True), "gelu") == []
+    assert measured.newest_runs(bench("gelu", path=True), "gelu") == []
     assert "measured: nothing of gelu here; `cudalab bench ./gelu.py` on a GPU measures it" in lines(
         bench("gelu", path=True)
     )
     earlier = " ".join(lines(bench("gelu")))
     assert "2026-11-23, an earlier .cu of gelu: cudalab show" in earlier
-    assert measured.of(bench("gelu", path=True, source="11"), "gelu")  # a copy of the same code
-    assert measured.of(bench("gelu", dtype="float16"), "gelu") == []  # not measured
+    assert measured.newest_runs(bench("gelu", path=True, source="11"), "gelu")  # a copy of the same code
+    assert measured.newest_runs(bench("gelu", dtype="float16"), "gelu") == []  # not measured
     with_set = bench("gelu")
     with_set.options["parameters"] = "VEC_THREADS=256"
-    assert measured.of(with_set, "gelu") == []
+    assert measured.newest_runs(with_set, "gelu") == []
     assert "measured: times of other launch parameters than those of --set are not shown" in lines(with_set)
     shown = bench("gelu", "softmax")
     shown.cases = [case for case in shown.cases if case.kernel == "softmax"]
     assert "cudalab inspect softmax" in " ".join(lines(shown))
     (measured.FOLDER / "h200" / "gelu.json").write_text("{")
-    assert measured.of(bench("gelu"), "gelu") == [] == measured.of(bench("gelu"), "../gelu")
+    assert measured.newest_runs(bench("gelu"), "gelu") == [] == measured.newest_runs(bench("gelu"), "../gelu")

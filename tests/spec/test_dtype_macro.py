@@ -35,7 +35,7 @@ def test_a_cu_that_declares_scalar_t_gets_no_macro_of_this_name(tmp_path, text, 
     (tmp_path / "own.cuh").write_text(text)
     (tmp_path / "by_header.cu").write_text('#include "own.cuh"\n')
     for name in ("own.cu", "by_header.cu"):
-        assert dtype_macro.of(tmp_path / name) == (dtype_macro.APART if own else dtype_macro.NAME)
+        assert dtype_macro.name_for(tmp_path / name) == (dtype_macro.APART if own else dtype_macro.NAME)
 
 
 def test_the_compiler_gets_the_type_for_the_names_of_entries():

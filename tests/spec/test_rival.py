@@ -26,12 +26,12 @@ def test_a_spec_gives_a_function_or_a_function_with_words():
     def writes(x, y):
         y[...] = x + 1
 
-    found = {name: rival.of(given) for name, given in with_(a=returns, b=(writes, "out", "cupy")).rivals.items()}
+    found = {name: rival.rival_of(given) for name, given in with_(a=returns, b=(writes, "out", "cupy")).rivals.items()}
     assert (found["a"].arrays, found["a"].out, found["a"].runs_on) == ("torch", False, ("cuda", "cpu"))
     assert (found["b"].arrays, found["b"].out, found["b"].runs_on) == ("cupy", True, ("cuda",))
     assert found["b"].load() is writes
-    assert rival.of((returns, "numpy")).runs_on == ("cpu",)
-    assert rival.of((returns, "cuda")).runs_on == ("cuda",)
+    assert rival.rival_of((returns, "numpy")).runs_on == ("cpu",)
+    assert rival.rival_of((returns, "cuda")).runs_on == ("cuda",)
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_transfers_and_tf32_have_their_place():
 
 
 def with_own_product(lab, pinned=False):
-    here = cpu_vs_gpu.given(lab)
+    here = cpu_vs_gpu.make_inputs(lab)
     return lab.once("host", lambda: here._replace(c=torch.empty_like(here.a)))
 
 

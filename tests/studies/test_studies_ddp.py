@@ -169,7 +169,7 @@ def test_the_transformer_of_the_large_size_is_trained_alike(crew):
 
 
 def test_the_rank_with_less_to_do_waits(crew):
-    shares = ranks.named(crew.make(lazy, {}).ask("counted"))
+    shares = ranks.by_rank(crew.make(lazy, {}).ask("counted"))
     assert shares["rank0_wait_share"] > 0.5 > shares["rank1_wait_share"]
 
 

@@ -128,7 +128,7 @@ def test_no_bias_has_fewer_parameters(runs):
 
 def test_the_biases_that_are_left_out_are_not_zero():
     lab = a_lab("conv-bias")
-    biased, x, _ = module("conv-bias").given(lab)
+    biased, x, _ = module("conv-bias").make_inputs(lab)
     plain = module("conv-bias").without(lab, biased)
     assert torch.allclose(biased.train()(x), plain.train()(x), atol=1e-5)
     assert not torch.allclose(biased.features[0](x), plain.features[0](x), atol=1e-2)
@@ -282,7 +282,7 @@ def test_a_batch_for_which_there_is_no_memory_does_not_fit(error):
 
 def test_a_training_starts_anew_from_what_was_given():
     debug = module("debug-apis")
-    trained = training.Training(*debug.given(a_lab("debug-apis")))
+    trained = training.Training(*debug.make_inputs(a_lab("debug-apis")))
     given = {name: value.clone() for name, value in trained.given.state_dict().items()}
     first = [float(loss) for loss in trained.losses()]
     for _ in range(5):
@@ -295,7 +295,7 @@ def test_a_training_starts_anew_from_what_was_given():
 
 def test_a_step_can_be_repeated_for_ever():
     zero_grad = module("zero-grad")
-    trained = training.Training(*zero_grad.given(a_lab("zero-grad")))
+    trained = training.Training(*zero_grad.make_inputs(a_lab("zero-grad")))
     start = float(trained.step())
     for _ in range(2000):
         last = trained.step()

@@ -90,7 +90,7 @@ def test_a_file_with_other_ratios_is_older_than_the_study(options, ratios):
 
 def test_of_a_study_that_is_not_known_here_nothing_is_said():
     run = run_of("clocks", [timed("theirs", "a", "tiny", busy=1.0)], study="./theirs.py")
-    stand_in = found.of(run)
+    stand_in = found.study_of(run)
     assert stand_in.name == "theirs"
     assert sources.changed(stand_in, run) == []
     assert sources.outdated(stand_in, run) == report.finding(run) == ""

@@ -31,7 +31,7 @@ def outputs(
     """All outputs of an entry, by name. `change` gets each launch and returns the one to run."""
     operands = Cpu().place(kernel, of, dict(arrays))
     module = loaded(kernel, of)
-    for launch in map(change, kernel.launches(entry, {**operands.named(kernel), **scalars})):
+    for launch in map(change, kernel.launches(entry, {**operands.by_name(kernel), **scalars})):
         module.launch(launch.entry, *launch.dims, launch.args, launch.shared, cluster=launch.cluster)
     return dict(zip(kernel.outs, pieces(operands.output), strict=True))
 

@@ -27,5 +27,5 @@ def run_of(name: str, cases: list[Case], device: str = "cuda", **options) -> Res
 
 def told(run: Results) -> str:
     """The study's finding; each ratio becomes its value to three digits and its verdict: "1.25 FASTER"."""
-    said = found.of(run).finding(run)
+    said = found.study_of(run).finding(run)
     return RATIO.sub(lambda ratio: f"{float(ratio[1].replace(',', '')):.3g} {ratio[2]}", said)

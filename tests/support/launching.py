@@ -36,7 +36,7 @@ def assert_in_a_graph_and_in_a_call(device: Any, name: str, entry: str) -> None:
     kernel, kind = find.kernel(str(DATA / f"{name}.py")), dtype("float32")
     given = kernel.make(next(iter(kernel.sizes.values())), kind)
     operands = device.place(kernel, kind, given)
-    arrays, stream = operands.named(kernel), operands.stream.handle
+    arrays, stream = operands.by_name(kernel), operands.stream.handle
     expected = np.asarray(kernel.reference(**{n: a.astype(np.float64) for n, a in given.items()}))
     on_stream = launch.on_stream(kernel, entry, kind, operands)
 
@@ -80,7 +80,7 @@ def ran(device: Any, kernel: Kernel) -> np.ndarray:
     launch.on_stream(kernel, "k", dtype("float32"), operands)()
     first = device.fetch(operands.output)
     device.poison(operands.output)
-    arrays = operands.named(kernel)
+    arrays = operands.by_name(kernel)
     prepared = launch.for_call(kernel, "k", dtype("float32"), arrays, driver.current_context())
     prepared(operands.stream.handle, *(array.ptr for array in arrays.values()))
     np.testing.assert_array_equal(device.fetch(operands.output), first)

@@ -7,7 +7,7 @@ import click
 
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against, measure_beside
-from cudalab.cli.measure import exit_code, given, measure
+from cudalab.cli.measure import exit_code, measure, options_given
 from cudalab.cli.options import everything, measuring, parameters, processes, quick
 from cudalab.cli.predicted import bench_with_predictions
 
@@ -77,13 +77,13 @@ def command(
     costs = options.pop("costs")
     baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
     against = bool(options["against"])
-    alone = sorted(({"force"} if against else {"min_effect", "force"}) & given())
+    alone = sorted(({"force"} if against else {"min_effect", "force"}) & options_given())
     if alone and not baseline["baseline"]:
         raise click.UsageError(f"--{alone[0].replace('_', '-')} is only for a comparison; add --baseline FILE")
     if against and baseline["baseline"]:
         raise click.UsageError("--against compares with a .cu and --baseline with results; give one of the two")
     if against:
-        least = baseline["min_effect"] if "min_effect" in given() else None
+        least = baseline["min_effect"] if "min_effect" in options_given() else None
         sys.exit(measure_beside(least, kernels, options, format, output, costs, everything))
     shown = {"format": format, "output": output, "costs": costs, "everything": everything}
     if baseline["baseline"]:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from cudalab.base.errors import InputError
 from cudalab.cli import complete, terminal
 from cudalab.cli.baseline_gate import FORMATS
 from cudalab.cli.inspection_gate import compare_files
@@ -36,7 +36,7 @@ def command(
     (call, api, wall) count only if they differ by a factor of 2.
 
     Files are JSON, JSON Lines or CSV, also with .gz. Several NEW are each compared with OLD. A folder is compared file
-    by file: OLD/gelu.json with NEW/gelu.json.gz.
+    by file: OLD/gelu.json with NEW/gelu.json.gz. --format json prints an array for several files and folders.
 
     Two files of `cudalab inspect -o` are compared figure by figure: registers, spills, shared memory, instructions per
     element, predicted time. One that grows by more than --min-effect is WORSE, and the exit code is 1.
@@ -56,15 +56,16 @@ def command(
     from cudalab.tools.inspect import kept
 
     pairs, alone = file.pairs(old, new)
-    if len(pairs) > 1 and format == "json":
-        raise InputError(f"--format json is for one comparison, but these are {len(pairs)}; name two files")
     runs = _loaded([pair for pair in pairs if not kept.is_one(pair[0]) and not kept.is_one(pair[1])], rows)
     codes, said = set[int](), list[str]()
+    listed = format == "json" and (len(new) > 1 or any(map(os.path.isdir, (old, *new))))  # also where it is one pair
+    if listed:
+        click.echo("[")
     for pair in pairs:
         if pair in runs and len(pairs) > 1 and not any(run.cases for run in runs[pair]):
             continue  # it has no row that was chosen
         if codes:
-            click.echo()
+            click.echo("," if listed else "")
         if pair not in runs:
             codes.add(compare_files(pair, min_effect, force, format) or 0)
             continue
@@ -73,6 +74,8 @@ def command(
         print_comparison(found, pair, format)
         codes.add(found.exit_code)
         said.append(f"{file.stem(pair[1]) if len(new) == 1 else pair[1]}: {comparison.sentence(found)}")
+    if listed:
+        click.echo("]")
     if len(said) > 1 and format == "table":
         terminal.write(lambda width, color: in_short(said, width, color))
     if alone:

@@ -69,7 +69,7 @@ def command(
         raise InputError(f"{baseline} is the baseline and would be replaced; give another file with -o")
     old = kept.load(baseline) if baseline else None
     found, bad = _inspected(kernels, sizes, options)
-    new = kept.of(found, compilers.release()) if output or old else None
+    new = kept.inspection_of(found, compilers.release()) if output or old else None
     if output and new:
         kept.save(new, output)
         terminal.wrote(output)
@@ -99,7 +99,7 @@ def _inspected(
 
     found: list[Inspected] = []
     bad: list[CudalabError] = []
-    usable = [kernel.file for kernel in plan.named(kernels, bad.append).values()]
+    usable = [kernel.file for kernel in plan.kernels_by_name(kernels, bad.append).values()]
     dtypes, only, skip = (options.pop(name) for name in ("dtypes", "only", "skip"))
     chosen = list(plan.with_dtypes(usable, dtypes)) if usable else []
     entries = inspect.chosen_entries([kernel for _, kernel, _ in chosen], only, skip) if chosen else {}

@@ -39,7 +39,7 @@ def command(kernels: tuple[str, ...], format: str) -> None:
     from cudalab.engine import plan
 
     bad: list[SpecError] = []
-    found = plan.named(kernels, bad.append)
+    found = plan.kernels_by_name(kernels, bad.append)
     if format == "json":
         listed = {name: _facts(kernel) for name, kernel in found.items()}
         click.echo(visible_json(json.dumps({"kernels": listed, "backends": list(backends.by_name())}, indent=1)))

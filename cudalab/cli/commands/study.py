@@ -72,5 +72,5 @@ def command(name: str, about: str, format: str, output: str | None, **options: A
         raise InputError(
             f"got two names; give one study at a time: {name}, then {about}; or: cudalab study list {about}"
         )
-    work = runner.named(name)
+    work = runner.command_for(name)
     sys.exit(exit_code(measure(work, (), options, format, output, study=name), format))

@@ -21,7 +21,7 @@ class Environment:
     parts: list[tuple[str, list[tuple[str, str]]]]
 
 
-def of(label: str, run: Results) -> Environment:
+def environment_of(label: str, run: Results) -> Environment:
     """The environment of one run."""
     parts = [
         ("Machine", _machine(run)),
@@ -57,7 +57,7 @@ def _detail(name: str, value: Any) -> tuple[str, str]:
 
 
 def _clocks(run: Results) -> list[tuple[str, str]]:
-    """The range of the clocks and of the power over all groups."""
+    """Return the range of the clocks and of the power over all groups."""
     known = {"sm_hz": ("SM", 1e6, "MHz"), "memory_hz": ("memory", 1e6, "MHz"), "power_w": ("power", 1.0, "W")}
     found = []
     for key, (name, scale, unit) in known.items():

@@ -79,7 +79,7 @@ def name(case: Case, longest: int = 0, room: float = NAMED) -> str:
 
 
 def ours(case: Case) -> bool:
-    """Whether a case ran the kernel's `.cu`."""
+    """Say whether a case ran the kernel's `.cu`."""
     return case.backend in OURS
 
 
@@ -128,7 +128,7 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
 
 
 def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
-    """One kind of time of each variant of a group."""
+    """Return one kind of time of each variant of a group."""
     from cudalab.report.html.charts import Bar, bars
 
     if not any(case.times.get(kind) for case in cases):
@@ -142,7 +142,7 @@ def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
             rows.append(Bar(name(case), "allocates: see api" if timing else _without(case), role=role(case)))
             continue
         low, high = (per * end for end in timing.interval)
-        text = f"{numbers.supported(per * timing.median, timing.width)} {marks.of(run, case, cases, kind)}".strip()
+        text = f"{numbers.supported(per * timing.median, timing.width)} {marks.signs(run, case, cases, kind)}".strip()
         hint = f"{text} {unit} ({numbers.ends(low, high)})"
         rows.append(Bar(name(case), text, per * timing.median, low, high, role(case), hint))
     best = min(
@@ -195,7 +195,7 @@ def _strip(case: Case, kind: str, deviations: np.ndarray, edge: float) -> Strip:
 
 
 def styles(cases: Iterable[Case]) -> dict[str, int]:
-    """The index of each variant's line style, ours first: the same in all charts of these cases."""
+    """Return the index of each variant's line style, ours first: the same in all charts of these cases."""
     shown = [case for case in cases if case.status not in (record.CEILING, record.SKIPPED)]
     labels = dict.fromkeys(case.label for case in sorted(shown, key=lambda case: not ours(case)))
     return {label: i for i, label in enumerate(labels)}
@@ -209,7 +209,7 @@ def part(run: Results, cases: list[Case]) -> Results:
 
 
 def _without(case: Case) -> str:
-    """The text in place of a bar."""
+    """Return the text in place of a bar."""
     if case.status in record.BROKEN:
         return f"{case.status}: no time"
     return "right, not timed" if case.parity and case.parity.ok else "not timed"

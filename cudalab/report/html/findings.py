@@ -24,7 +24,7 @@ class Answer:
 
 
 def question(runs: Iterable[Results]) -> str:
-    """The question that the page answers."""
+    """Return the question that the page answers."""
     held = list(runs)
     kernels = list(dict.fromkeys(plain(case.kernel, 40) for run in held for case in run.cases))
     studies = {plain(case.kernel, 40) for run in held if run.of_study for case in run.cases}
@@ -85,8 +85,8 @@ def _detail(run: Results, cases: list[Case], case: Case, kind: str) -> str:
 
 
 def _time(run: Results, case: Case, cases: list[Case]) -> str:
-    """The main time with its marks and unit."""
-    return f"{columns.microseconds(case, run.main_kind)}{marks.of(run, case, cases)} \u00b5s"
+    """Return the main time with its marks and unit."""
+    return f"{columns.microseconds(case, run.main_kind)}{marks.signs(run, case, cases)} \u00b5s"
 
 
 def _untimed(run: Results, cases: list[Case], subject: str, bad: str) -> Answer:

@@ -119,7 +119,7 @@ def grouped(lines: Sequence[Line], x: Callable[[float], float], y: Callable[[flo
     places = {id(line): [(x(a), y(b)) for a, b in sorted(line.points)] for line in lines}
 
     def apart(one: Line, other: Line) -> float:
-        """The largest distance in pixels of a point of either from the other line."""
+        """Return the largest distance in pixels of a point of either from the other line."""
         if one.ceiling or other.ceiling or one.absent != other.absent:
             return inf
         here, there = places[id(one)], places[id(other)]
@@ -158,5 +158,5 @@ def _label(group: Sequence[Line], y: float) -> Label:
 
 
 def _peak(line: Line) -> tuple[float, float]:
-    """The point of the largest error."""
+    """Return the point of the largest error."""
     return max(line.points, key=lambda point: point[1])

@@ -63,7 +63,7 @@ class Row:
         return (1 if ratio.verdict() == SLOWER else 2), 1.0 if ratio.says_nothing else ratio.value
 
 
-def of(runs: Sequence[Results]) -> tuple[list[Figure], list[str]]:
+def rival_figures(runs: Sequence[Results]) -> tuple[list[Figure], list[str]]:
     """`figures` of runs alone, without links to the parts of a page."""
     named = [Run(f"file {i}", run) for i, run in enumerate(runs, 1)]
     return figures(named, gathered(named))

@@ -29,7 +29,7 @@ TEXTS = ("kernel", "dtype", "size", "file", "variant", "verdict")  # columns tha
 LONGEST = 3000  # characters of a reason
 
 
-def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
+def runs_by_name(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
     """The files by name, with the folder's name if two names are equal. The page shows nothing else of the paths."""
     names = [PurePath(path).name for path, _ in loaded]
     found = []
@@ -41,8 +41,8 @@ def named(loaded: Sequence[tuple[str, Results]]) -> list[Run]:
 
 @unchanging
 def render(loaded: Sequence[tuple[str, Results]]) -> str:
-    """The page for (path, results) pairs."""
-    runs = named(loaded)
+    """Return the page for (path, results) pairs."""
+    runs = runs_by_name(loaded)
     subjects = gathered(runs)
     fill(subjects)
     anchor(subjects)
@@ -66,7 +66,7 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
         ),
         headings=_unique(columns.heading(run.results) for run in runs),
         missing=[(run.label, text) for run in runs for text in columns.warnings(run.results)],
-        environments=[environment.of(run.label, run.results) for run in runs],
+        environments=[environment.environment_of(run.label, run.results) for run in runs],
         method=[*_method(runs), *without_roofline(subjects)],
         texts=TEXTS,
         mark=draw.MARK,
@@ -93,7 +93,7 @@ def _skipped(run: Run) -> list[tuple[str, str]]:
 
 
 def _table(subjects: list[Subject]) -> dict[str, Any]:
-    """Every row of every group under all headers, with the texts of the terminal's tables."""
+    """Return every row of every group under all headers, with the texts of the terminal's tables."""
     groups = [group for subject in subjects if not subject.study for group in subject.groups]
     several = _in_several((group.cases[0].kernel, group.cases[0].dtype, group.run) for group in groups)
     own = _unique(header for group in groups for header in group.headers)
@@ -208,7 +208,7 @@ def markup(text: str) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """A text with invisible characters shown, such as those that change the writing direction."""
+    """Return a text with invisible characters shown, such as those that change the writing direction."""
     return visible(value, keep="\n") if type(value) is str else value
 
 

@@ -39,7 +39,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 
 
 def style_of(i: int) -> tuple[str, tuple[int, int], str]:
-    """Colour, dash and shape of line `i`: no two of the first 21 share all three."""
+    """Return colour, dash and shape of line `i`: no two of the first 21 share all three."""
     return LINES[i % len(LINES)], DASHES[i // len(LINES) % len(DASHES)], SHAPES[i % len(SHAPES)]
 
 

@@ -185,7 +185,7 @@ def thinned(ticks: Sequence[float], scale: Scale, least: float) -> list[float]:
 
 
 def short(value: float) -> str:
-    """A number at an axis with a prefix: 10k, 1M, 20m."""
+    """Return a number at an axis with a prefix: 10k, 1M, 20m."""
     if value == 0 or not 1e-3 <= abs(value) < 1e16:
         return "0" if value == 0 else f"{value:.0e}"
     scale, prefix = next(((s, p) for s, p in _PREFIXES if abs(value) >= 0.9999 * s), (1.0, ""))
@@ -196,12 +196,12 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def longer(value: float) -> str:
-    """A number at an axis without a prefix: 0.01, 1000, 1e+05."""
+    """Return a number at an axis without a prefix: 0.01, 1000, 1e+05."""
     return f"{value:g}" if abs(value) < 1e5 else f"{value:.0e}"
 
 
 def commas(value: float) -> str:
-    """A number at a linear axis: 0.5, 1,500."""
+    """Return a number at a linear axis: 0.5, 1,500."""
     return f"{value:,.10g}"
 
 

@@ -62,8 +62,8 @@ def chosen(
 
 
 def _rivals(runs: Sequence[Results]) -> tuple[Figure, str]:
-    """The picture of all kernels of one card."""
-    found, without = overview.of(runs)
+    """Return the picture of all kernels of one card."""
+    found, without = overview.rival_figures(runs)
     if len(found) > 1:
         raise InputError(f"a plot shows one card; give files of one: {', '.join(figure.title for figure in found)}")
     if not found:

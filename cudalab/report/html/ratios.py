@@ -99,7 +99,7 @@ def _mark(paper: Paper, entry: Entry, scale: Scale, y: float) -> None:
 
 
 def _said(entry: Entry) -> str:
-    """The colour of the text at the right."""
+    """Return the colour of the text at the right."""
     if entry.bad:
         return BAD
     verdict = entry.ratio.verdict() if entry.ratio else UNCLEAR

@@ -182,7 +182,7 @@ def _drawn(
 
 
 def _why(*roofs: Roof | None) -> tuple[str, ...]:
-    """Where the number of each roof comes from."""
+    """Say where the number of each roof comes from."""
     return tuple(f"{roof.of[0].upper()}{roof.of[1:]}: {roof.why}" for roof in roofs if roof)
 
 

@@ -15,7 +15,7 @@ from cudalab.study.record import Published
 
 def answer(run: Results) -> Answer:
     """The finding and the question of a run; bad if a variant is wrong or failed."""
-    one = found.of(run)
+    one = found.study_of(run)
     bad = findings.failures(run.cases)
     subject = f"{plain(one.name, 40)}, {plain(run.machine.name, 60)}"
     without = "No finding" if run.main_kind else "No finding: nothing was timed"
@@ -38,7 +38,10 @@ def cells(run: Results, cases: list[Case]) -> tuple[list[str], list[list[str]]]:
 def charts(run: Results, cases: list[Case]) -> list[Figure]:
     """The charts of one workload: ratios, published ratios, times, memory, samples."""
     kinds = [kind for kind in dict.fromkeys(kind for case in cases for kind in case.times) if kind != run.main_kind]
-    drawn = [figures.speedup(run, cases), *(_published(run, cases, p) for p in study.printed(found.of(run), cases))]
+    drawn = [
+        figures.speedup(run, cases),
+        *(_published(run, cases, p) for p in study.printed(found.study_of(run), cases)),
+    ]
     drawn += [figures.times(run, cases, kind) for kind in (run.main_kind, *kinds) if kind]
     drawn += [_bytes(cases, name) for name in dict.fromkeys(n for c in cases for n in c.quantities)]
     return [figure for figure in (*drawn, figures.samples(run, cases)) if figure]
@@ -66,7 +69,7 @@ def _published(run: Results, cases: list[Case], article: Published) -> Figure | 
     """Ratios to the baseline, ours and the article's alternating."""
     from cudalab.report.html.charts import Bar, bars
 
-    one = found.of(run)
+    one = found.study_of(run)
     base = article.seconds.get((cases[0].size, one.baseline))
     rows = []
     for case in study.shown(cases):
@@ -87,7 +90,7 @@ def _published(run: Results, cases: list[Case], article: Published) -> Figure | 
 
 def skipped(run: Results) -> list[tuple[str, str]]:
     """(labels with the study's name, reason) of the variants that could not run here."""
-    return [(f"{found.of(run).name}: {labels}", reason) for labels, reason in below_tables.skipped(run)]
+    return [(f"{found.study_of(run).name}: {labels}", reason) for labels, reason in below_tables.skipped(run)]
 
 
 def state(case: Case) -> str:

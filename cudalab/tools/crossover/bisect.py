@@ -236,7 +236,7 @@ def _timed(cases: list[Case], label: str, kind: str) -> Case:
 
 def _variants(first: str, second: str, kernel: str) -> tuple[str, Kernel, tuple[str, str]]:
     """The kernel's name, the kernel, and the labels of both variants."""
-    kernels = plan.named(globs.split(kernel))
+    kernels = plan.kernels_by_name(globs.split(kernel))
     fitting: dict[str, tuple[str, str]] = {}
     problems: list[CudalabError] = []
     for name, spec in kernels.items():
@@ -286,7 +286,7 @@ def _shape(text: str, kernel: Kernel, option: str) -> Shape:
 
 
 def _axis(low: Shape, high: Shape) -> int:
-    """The one dimension in which two shapes differ."""
+    """Return the one dimension in which two shapes differ."""
     differing = [i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b]
     if len(low) != len(high) or len(differing) != 1:
         said = " and ".join("x".join(map(str, shape)) for shape in (low, high))

@@ -100,7 +100,7 @@ class History:
 
 
 def cases_of(store: sqlite3.Connection) -> dict[int, Case]:
-    """Every case in the store by its number."""
+    """Return every case in the store by its number."""
     query = "SELECT id, kernel, size, shape, dtype, backend, variant, of_study FROM cases ORDER BY id"
     with _whole():
         return {

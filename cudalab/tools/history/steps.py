@@ -148,7 +148,7 @@ def _place(logs: np.ndarray, end: int, width: int) -> int:
 
 
 def _trimmed(values: np.ndarray) -> np.ndarray:
-    """The mean without the smallest and largest fifth, over the last axis."""
+    """Return the mean without the smallest and largest fifth, over the last axis."""
     count = values.shape[-1]
     cut = count // 5
     return np.sort(values, axis=-1)[..., cut : count - cut].mean(axis=-1)

@@ -1,6 +1,7 @@
 """What bounds the entries of a run on a GPU: predicted in a process beside the run.
 
-The process has a low priority and works while the run loads libraries and compiles. What fails there is a reason in
+The process has a low priority and works while the run loads libraries, compiles and checks; while times are taken it is
+stopped. What fails there is a reason in
 place of a prediction, never an error of the run.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,7 +19,7 @@ import msgspec
 
 from cudalab.base import bounded, child
 from cudalab.base.child import Child, Ended, Parent
-from cudalab.base.errors import CompileError, CudalabError, Unavailable, named
+from cudalab.base.errors import CompileError, CudalabError, Unavailable, message_of
 from cudalab.engine import plan
 from cudalab.engine.groups import Group
 from cudalab.results.record import Case, Prediction
@@ -30,7 +32,7 @@ from cudalab.tools.inspect.steps import CARD, inspect
 
 MAIN = "cudalab.tools.inspect.ahead.main"
 NICE = 10  # added to the process's niceness: the run's own work goes first
-WAIT = 10.0  # seconds that a finished run waits for all answers
+WAIT = 20.0  # seconds that a finished run waits for all answers
 LONGEST = 600  # characters of a reason: a compiler may say much
 
 
@@ -85,6 +87,10 @@ class Ahead:
                 self._answers += self._child.poll()
             except Ended as ended:
                 self._reason = _why(ended)
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Let the process do nothing until the end of this context: times are taken there."""
+        return self._child.paused() if self._child else contextlib.nullcontext()
 
     def add_to(self, cases: Iterable[Case]) -> None:
         """Give each entry its prediction, or the reason why it has none. Waits for the process, WAIT seconds in all.
@@ -144,7 +150,7 @@ def predictions(kernels: tuple[str, ...], sizes: str, dtypes: str, compiler: Com
             for one in _by_entry(_inspected(group, once)):
                 yield Answer(name, size, dtype, _prediction(one), _entry(one))
         except Exception as error:  # of a spec's function, or of machine code that inspection cannot follow
-            said = str(error) if isinstance(error, CudalabError) else f"inspection failed: {named(error)}"
+            said = str(error) if isinstance(error, CudalabError) else f"inspection failed: {message_of(error)}"
             reason = Prediction(reason=said if len(said) <= LONGEST else f"{said[:LONGEST]} ...")
             if isinstance(error, CompileError | Unavailable):
                 failed[name, dtype] = reason
@@ -177,7 +183,7 @@ def _compiled_once(compiler: Compiler) -> Compiler:
 
 
 def _by_entry(found: list[Inspected]) -> list[Inspected | Whole]:
-    """One finding for each entry: its only launch, or the sum of its launches."""
+    """Return one finding for each entry: its only launch, or the sum of its launches."""
     return [one for one in wholes(found) if isinstance(one, Whole) or not one.step]
 
 

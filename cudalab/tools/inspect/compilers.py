@@ -62,7 +62,7 @@ def no_nvdisasm() -> str:
 
 
 def nvdisasm() -> str | None:
-    """Path of the disassembler: on PATH, in the toolkit, or where pip installs it (its own package, or Triton)."""
+    """Return the disassembler's path: on PATH, in the toolkit, or where pip installs it (its package, or Triton)."""
     folders = [Path(os.environ[name]) / "bin" for name in ("CUDA_ROOT", "CUDA_HOME") if os.environ.get(name)]
     if compiler := cuda.nvcc():
         folders.append(Path(compiler).resolve().parent)
@@ -129,7 +129,7 @@ def read(said: str, listing: str, text: str) -> Compiled:
 
 
 def compiled_once(jobs: Sequence[Job], compiler: Compiler) -> Iterator[Compiled]:
-    """The code for each job, in order; jobs that differ in the entry alone share one compilation."""
+    """Yield the code for each job, in order; jobs that differ in the entry alone share one compilation."""
     keys = [(kind, arch, launched, tuple(kernel.parameters.items())) for kernel, kind, arch, launched in jobs]
     wanted = dict(zip(keys, jobs, strict=True))
     with ThreadPoolExecutor(min(len(wanted), threads.cores())) as pool:

@@ -42,7 +42,7 @@ class Inspected:
 
     @property
     def step(self) -> str:
-        """The launch among those of its entry, such as "1 partial_sums"; "" of an entry with one launch."""
+        """Return the launch among those of its entry, such as "1 partial_sums"; "" of an entry with one launch."""
         return f"{self.traced.number} {self.traced.launch.entry}" if self.traced.of > 1 else ""
 
     @property
@@ -129,7 +129,7 @@ class Whole:
 
     @property
     def predicted(self) -> float | None:
-        """Least time: that of the launches, added up."""
+        """Return the least time: those of the launches, added up."""
         times = [one.predicted for one in self.launches]
         return None if None in times else sum(filter(None, times))
 

@@ -33,7 +33,7 @@ class Change:
 
     @property
     def share(self) -> float:
-        """The change relative to the old value; infinite from 0."""
+        """Return the change relative to the old value; infinite from 0."""
         return (self.new - self.old) / self.old if self.old else inf if self.new else 0.0
 
     @property

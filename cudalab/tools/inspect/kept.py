@@ -64,7 +64,7 @@ class Inspection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: tuple[Row, ...]
 
 
-def of(found: Sequence[Inspected], nvcc: str) -> Inspection:
+def inspection_of(found: Sequence[Inspected], nvcc: str) -> Inspection:
     """The findings as they are kept."""
     return Inspection(FORMAT, VERSION, nvcc, tuple(map(_row, wholes(found))))
 

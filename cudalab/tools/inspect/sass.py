@@ -62,7 +62,7 @@ class Code:
 
     @cached_property
     def index(self) -> dict[int, int]:
-        """Index of each instruction by its address."""
+        """Return the index of each instruction by its address."""
         return {instruction.address: i for i, instruction in enumerate(self.instructions)}
 
 

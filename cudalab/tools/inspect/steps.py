@@ -85,7 +85,7 @@ def _work(
     spec: Kernel, entries: Sequence[str], kinds: Sequence[DType], shape: Shape, archs: Sequence[str],
     run: Results | None,
 ) -> list[_Work]:  # fmt: skip
-    """In the order of architectures, dtypes and entries."""
+    """Return the work in the order of architectures, dtypes and entries."""
     found = []
     for kind in kinds:  # the arrays of one dtype at a time: they may be large
         on = arrays(spec, kind, shape)
@@ -170,7 +170,7 @@ def _timed(one: Inspected, on: Card | None, of: Architecture, run: Results | Non
 
 
 def _row(run: Results | None, kernel: str, entry: str, dtype: str, shape: Shape) -> record.Case | None:
-    """The row of an entry in the results."""
+    """Return the row of an entry in the results."""
     key = kernel, dtype, shape, f"{BACKEND}:{entry}"
     return next((c for c in run.cases if (c.kernel, c.dtype, tuple(c.shape), c.label) == key), None) if run else None
 

@@ -54,7 +54,7 @@ class State:
         return value if value is None or not text.startswith("!") else not value
 
     def number(self, text: str, size: int = 4) -> Number:
-        """The value of an operand of 4 or 8 bytes: a register, a constant or an immediate, with its sign."""
+        """Return the value of an operand of 4 or 8 bytes: a register, a constant or an immediate, with its sign."""
         text = text.replace(".reuse", "")
         mask = MASK if size == 4 else WIDE
         if text.startswith(("-", "~")) and not text.startswith("-0x"):
@@ -387,7 +387,7 @@ def _reciprocal(state: State, instruction: Instruction) -> None:
 
 
 def _to_integer(state: State, instruction: Instruction) -> None:
-    """F2I of a positive number, truncated."""
+    """Compute F2I of a positive number, truncated."""
     into, source = instruction.operands
     size = 8 if {"U64", "S64"} & set(instruction.parts) else 4
     value = state.number(source)

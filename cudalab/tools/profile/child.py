@@ -85,7 +85,7 @@ def _profiled(request: Request, say: Callable[[Answer], None]) -> None:
         _let_torch_use(operands)
         at_work = _AtWork(request, device, group, operands, say)
         variants = Selection(request.only, request.skip).variants(group, device.kind)
-        ready = at_work.made([v for v in variants if v.label not in request.work.omit])
+        ready = at_work.prepare([v for v in variants if v.label not in request.work.omit])
         at_work.counted(ready) if request.counters else at_work.recorded(ready)
     finally:
         device.close()
@@ -105,7 +105,7 @@ class _AtWork:
     operands: Operands
     say: Callable[[Answer], None]
 
-    def made(self, variants: list[Variant]) -> dict[str, Bound]:
+    def prepare(self, variants: list[Variant]) -> dict[str, Bound]:
         """The variants that can run, compiled and warm. The rows of the others are sent."""
         ready = {}
         for variant in variants:

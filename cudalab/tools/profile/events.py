@@ -127,7 +127,7 @@ def record(run: Callable[[], object], synchronize: Callable[[], object], cuda: b
 
 
 def _nested(events: list[Event]) -> list[tuple[Event, list[Event]]]:
-    """Each event with the events of its thread that enclose it, the outermost first."""
+    """Return each event with the events of its thread that enclose it, the outermost first."""
     found: list[tuple[Event, list[Event]]] = []
     open_: dict[int, list[Event]] = defaultdict(list)
     for one in sorted(events, key=lambda e: (e.start, -e.end)):

@@ -71,7 +71,7 @@ def profile(
 
 def _chosen(name: str, size: str, dtype: str, only: str, skip: str) -> tuple[Group, Selection]:
     selection = Selection.of(only, skip)
-    kernel = next(iter(plan.named((name,)).values()))
+    kernel = next(iter(plan.kernels_by_name((name,)).values()))
     groups = plan.groups((name,), size or next(iter(kernel.sizes)), dtype)
     if len(groups) != 1:
         raise InputError(f"{len(groups)} sizes and dtypes are given; give one, such as --size small --dtype float32")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import nullcontext
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 BENCH: pytest.StashKey[Bench] = pytest.StashKey()
 TIMINGS: pytest.StashKey[Timings] = pytest.StashKey()
+ENDS: pytest.StashKey[bool] = pytest.StashKey()
 TIMING = ("on", "only", "skip", "check")
 FIXTURE = "cudalab_time"
 AGAIN = "as in an earlier test: "  # begins the reason of a skip that is not shown again
@@ -109,6 +111,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Do not import a spec named on the command line as a test module too, unless its name is that of one."""
     config = parent.config
+    if ENDS not in config.stash and _near_kernels(module_path):
+        _watch_ends(config)
     if not config.option.cudalab or not _may_be_spec(module_path):
         return None
     is_test = any(fnmatch(module_path.name, pattern) for pattern in config.getini("python_files"))
@@ -251,12 +255,29 @@ def _bench(config: pytest.Config) -> Bench:
         from cudalab.engine.supervisor import TIMEOUT
         from cudalab.tools.pytest.cases import Bench
 
+        _watch_ends(config)
         bounded.allow(config.option.cudalab_timeout or TIMEOUT)  # each function of a spec, too
         timeout, seed = config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed
         config.stash[BENCH] = bench = Bench(timeout, seed, AGAIN)
         config.add_cleanup(bench.close)
         config.add_cleanup(lambda: bounded.allow(bounded.LIMIT))
     return config.stash[BENCH]
+
+
+def _watch_ends(config: pytest.Config) -> None:
+    """From now on what a kernel's module does to end this process is an error."""
+    if ENDS not in config.stash:
+        from cudalab.tools.pytest import ends
+
+        config.stash[ENDS] = True
+        capture = config.pluginmanager.getplugin("capturemanager")
+        ends.watch(capture.global_and_fixture_disabled if capture else nullcontext)
+        config.add_cleanup(ends.release)
+
+
+def _near_kernels(test: Path) -> bool:
+    """Whether a test module mentions the lab, or lies beside a `.cu`: it may import a kernel's module."""
+    return "cudalab" in test.read_text("utf-8", errors="replace") or any(test.parent.glob("*.cu"))
 
 
 def _timings(config: pytest.Config) -> Timings:

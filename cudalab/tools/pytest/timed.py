@@ -57,7 +57,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """`backend` or `backend:entry`, such as `pycuda:gelu_vec`."""
+        """Return `backend` or `backend:entry`, such as `pycuda:gelu_vec`."""
         return self.case.label
 
     @property
@@ -80,7 +80,7 @@ class Row:
 
     @property
     def text(self) -> str:
-        """The median with the digits that its interval supports, in microseconds."""
+        """Return the median with the digits that its interval supports, in microseconds."""
         __tracebackhide__ = True
         return numbers.supported(self.median, self._timing.width)
 
@@ -131,7 +131,7 @@ class Row:
         raise self._absent(f"no {self.kind} time of {self.label}: {why}")
 
     def _other_rows(self) -> str:
-        """What to type for the time of another row."""
+        """Return what to type for the time of another row."""
         return ""
 
     def __repr__(self) -> str:

@@ -60,11 +60,11 @@ def _group(timings: Timings, run: Results, rows: Rows, kind: str) -> Iterator[st
 def _marks(timings: Timings, run: Results) -> list[str]:
     """The marks on all times of the tables."""
     groups = run.groups()
-    return [marks.of(run, c, groups[rows], kind) for rows, kind in timings.kinds.items() for c in groups[rows]]
+    return [marks.signs(run, c, groups[rows], kind) for rows, kind in timings.kinds.items() for c in groups[rows]]
 
 
 def _cells(timings: Timings, run: Results, case: Case, kind: str) -> tuple[str, ...]:
-    """Label, time, interval, ratio to eager PyTorch with its interval, ratio to the baseline with its verdict."""
+    """Return label, time, interval, ratio to eager PyTorch with its interval, ratio to the baseline and verdict."""
     timing = run.timing(case, kind)
     if not timing:
         return case.label, "right, not timed" if case.status == record.OK else case.status, NONE, NONE, NONE
@@ -73,7 +73,7 @@ def _cells(timings: Timings, run: Results, case: Case, kind: str) -> tuple[str, 
     pair = timings.pairs.get((case.group, case.label, kind))
     return (
         case.label,
-        numbers.supported(1e6 * timing.median, timing.width) + marks.of(run, case, run.groups()[case.group], kind),
+        numbers.supported(1e6 * timing.median, timing.width) + marks.signs(run, case, run.groups()[case.group], kind),
         numbers.ends(low, high),
         numbers.with_ends(ratio) if ratio else NONE,
         f"{numbers.with_ends(pair.ratio)} {pair.verdict}" if pair else NONE,

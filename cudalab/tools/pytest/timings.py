@@ -240,7 +240,7 @@ class Timings:
 
     @property
     def _anew(self) -> str:
-        """What to type for a new baseline."""
+        """Return what to type for a new baseline."""
         return f"pytest {'--cudalab-autosave' if self.saved.holds(self.path) else f'--cudalab-save {self.path}'}"
 
     # ---- the end of the session ----------------------------------------------------------------------------------

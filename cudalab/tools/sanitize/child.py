@@ -93,13 +93,13 @@ def _on_cpu(group: Group, entry: str, arrays: Arrays, say: Callable[[Answer], No
     made_new()
     say(Answer({name: (m.array.ctypes.data, m.array.nbytes) for name, m in memory.items()}))
     operands = Operands(inputs, output, scalars=kernel.scalars_of(arrays))
-    launches = kernel.launches(entry, operands.named(kernel))
+    launches = kernel.launches(entry, operands.by_name(kernel))
     load = partial(
         host.load, cuda_source.read(kernel.cu), name=kernel.cu.name, defines=kernel.macros(dtype),
         standard=kernel.standard, include=kernel.cu.parent,
         entries=tuple(dict.fromkeys(launch.entry for launch in launches)),
     )  # fmt: skip
-    constants = kernel.constants_of(operands.named(kernel))
+    constants = kernel.constants_of(operands.by_name(kernel))
     with _forbidden([piece for guarded in memory.values() for piece in guarded.around()]):
         _launch(load(sanitize=True), launches, constants)
     with suppress(Unavailable):  # no shared memory in the `.cu`, or another compiler

@@ -246,6 +246,6 @@ def _where(report: Report, buffers: Buffers) -> Iterator[str]:
 
 
 def _name(function: str) -> str:
-    """`softmax` of `void softmax<float>(const float *, float *)`."""
+    """Return `softmax` of `void softmax<float>(const float *, float *)`."""
     found = re.match(r"(?:void )?\s*([\w:]+)", function.strip())
     return found[1] if found else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, cast
 
-from cudalab.base.errors import Unavailable, named, need_seconds
+from cudalab.base.errors import Unavailable, message_of, need_seconds
 from cudalab.base.load import Watch, is_busy
 from cudalab.base.stats import MIN_EFFECT
 from cudalab.device.protocol import Device
@@ -60,7 +60,7 @@ class Report:
 
     @property
     def busy(self) -> str:
-        """A warning where other programs kept the processors busy; else empty."""
+        """Return a warning where other programs kept the processors busy; else empty."""
         if not is_busy(*self.load):
             return ""
         return (
@@ -69,7 +69,7 @@ class Report:
         )
 
     def sentence(self) -> str:
-        """The verdict on this machine."""
+        """Return the verdict on this machine."""
         counts = Counter(f.state for f in self.findings)
         where = f"on {self.device} ({', '.join(f'{n} {state}' for state, n in counts.items())})"
         if not self.fit or self.smallest is None:
@@ -135,5 +135,5 @@ def _asked(check: Check) -> Finding:
     except Unavailable as error:
         state, text = SKIPPED, str(error)
     except Exception as error:  # a check with an error fails
-        state, text = FAILED, named(error)
+        state, text = FAILED, message_of(error)
     return Finding(check.name, state, text, check.expected, check.why)

@@ -60,7 +60,7 @@ def deviation(ratio: stats.Ratio) -> float:
 
 
 def strayed(ratios: Sequence[stats.Ratio]) -> float:
-    """The `deviation` that COVERAGE % of the ratios stay within."""
+    """Return the `deviation` that COVERAGE % of the ratios stay within."""
     return float(np.percentile([deviation(r) for r in ratios], COVERAGE, method="higher"))
 
 

@@ -26,7 +26,7 @@ changed = msgspec.structs.replace
 @pytest.fixture(scope="module")
 def rows():
     found = inspection.inspect(LOOPS, card="T4", compiled=kept_sass.reader(SASS))
-    return kept.of(found, "13.0").rows
+    return kept.inspection_of(found, "13.0").rows
 
 
 @pytest.fixture

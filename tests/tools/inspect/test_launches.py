@@ -130,7 +130,7 @@ def test_a_measured_time_stands_beside_the_sum(tmp_path):
 
 
 def rows():
-    return kept.of(inspect(str(SUM)), "13.0").rows
+    return kept.inspection_of(inspect(str(SUM)), "13.0").rows
 
 
 def test_the_file_has_each_launch_and_the_whole_entry(tmp_path):

@@ -370,6 +370,27 @@ def test_with_xdist(pytester):
     result.assert_outcomes(failed=CASES, passed=1)
 
 
+# ---- a module that ends the process ----------------------------------------------------------------------------------
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("line", "said"), [
+    ("os._exit(0)", "it ends the process with os._exit(0)"),
+    ("atexit.register(os._exit, 0)", "a handler of atexit ends pytest with os._exit(0)"),
+    ("atexit.register(os.execv, '/bin/true', ['true'])", "a handler of atexit ends pytest with os.execv('/bin/true')"),
+    ("threading.Thread(target=os._exit, args=(0,), name='mine').start(); time.sleep(60)",
+     "the thread mine ends pytest with os._exit(0)"),
+])  # fmt: skip
+def test_a_module_of_a_kernel_that_ends_the_session_is_an_error_that_says_so(pytester, line, said):
+    pytester.makepyfile(
+        mine=f"import atexit, os, threading, time\n{line}", test_it="import mine\ndef test_it(): assert 1"
+    )
+    (pytester.path / "mine.cu").touch()
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    assert result.ret == 2
+    assert said in result.stdout.str() + result.stderr.str()
+
+
 # ---- where no entry ran ----------------------------------------------------------------------------------------------
 
 
