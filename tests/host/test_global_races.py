@@ -134,6 +134,24 @@ __global__ void by_flag(ARGS) {
 __global__ void by_flag_without_fence(ARGS) {
     if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x]; flags[blockIdx.x] = 1;
         if (blockIdx.x) { while (!flags[blockIdx.x - 1]) {} y[blockIdx.x] = part[blockIdx.x - 1]; } } }
+// The first block writes, and the second one waits for its flag.
+#define WAIT(some, barrier) const int t = threadIdx.x; volatile float& flag = part[255]; \
+    if (blockIdx.x == 0) { part[t] = x[t]; __threadfence(); __syncthreads(); if (t == 0) flag = 1; } \
+    if (blockIdx.x == 1) { if (some) { while (!flag) {} __threadfence(); } barrier; y[t] = part[t]; }
+__global__ void all_wait(ARGS) { WAIT(true, ) }
+__global__ void one_waits(ARGS) { WAIT(t == 0, ) }
+__global__ void one_waits_for_all(ARGS) { WAIT(t == 0, __syncthreads()) }
+__global__ void one_waits_for_its_warp(ARGS) { WAIT(t % 32 == 0, __syncwarp()) }
+// Threads of one block, each with a flag of its own.
+#define FLAGS(mine, sees) __shared__ float s[64]; \
+    const int t = threadIdx.x; int* const set = (int*)part + 64 * blockIdx.x; \
+    s[t] = x[t]; __threadfence_block(); mine; sees; y[64 * blockIdx.x + t] = s[t ^ 33];
+__global__ void sees_the_other_flag(ARGS) { FLAGS(atomicExch(set + t, 1), while (!((volatile int*)set)[t ^ 33]) {}) }
+__global__ void sees_its_own_flag(ARGS) { FLAGS(atomicExch(set + t, 1), while (!((volatile int*)set)[t]) {}) }
+__global__ void by_a_third_thread(ARGS) { __shared__ float s; int* const set = (int*)part + 64 * blockIdx.x;
+    if (threadIdx.x == 0) { s = x[0]; __threadfence(); atomicExch(set, 1); }
+    if (threadIdx.x == 32) { while (!atomicAdd(set, 0)) {} __threadfence(); atomicExch(set + 1, 1); }
+    if (threadIdx.x == 33) { while (!atomicAdd(set + 1, 0)) {} y[blockIdx.x] = s; } }
 // A chain whose blocks take their numbers from a counter.
 #define CHAIN(scope, stores, loads, after) \\
     if (threadIdx.x) return; \\
@@ -176,7 +194,18 @@ def test_release_and_acquire_are_in_order(ordered, entry):
     launch(ordered, entry)
 
 
-@pytest.mark.parametrize("entry", ["relaxed", "by_flag_without_fence", "cas_of_block"])
+@pytest.mark.parametrize(
+    "entry",
+    ["all_wait", "one_waits_for_all", "one_waits_for_its_warp", "sees_the_other_flag", "by_a_third_thread"],
+)
+def test_who_waits_for_a_flag_is_in_order_and_who_waits_for_such_a_thread(ordered, entry):
+    for order in ("alternating", "forward", "reverse", 7):
+        launch(ordered, entry, order)
+
+
+@pytest.mark.parametrize(
+    "entry", ["relaxed", "by_flag_without_fence", "cas_of_block", "one_waits", "sees_its_own_flag"]
+)
 def test_what_lacks_an_order_is_a_race(ordered, entry):
     with pytest.raises(RaceError):
         launch(ordered, entry)
