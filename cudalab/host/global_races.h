@@ -239,6 +239,11 @@ private:
     CUDALAB_UNWATCHED void acquire_for_all(uint64_t moment) {
         for (uint64_t& one : my->acquired) one = one > moment ? one : moment;
     }
+    CUDALAB_UNWATCHED bool others_acquired(unsigned thread) const {
+        for (uint64_t one : my->acquired)
+            if (one > my->acquired[thread]) return true;
+        return false;
+    }
     // A barrier of these threads: each has acquired what any of them has.
     CUDALAB_UNWATCHED void share(unsigned first, unsigned count) {
         if (!my->acquires) return;
@@ -276,6 +281,9 @@ private:
         const bool both = old.kind != plain && fresh.kind != plain;
         const char* const why = old.block == fresh.block ? "without a barrier between them"
                                 : both ? "and an atomic of block scope (_block) orders the threads of one block only"
+                                : is_published(old) && others_acquired(fresh.thread)
+                                    ? "and only other threads of the second block have seen the first one's flag or counter: "
+                                      "a __syncthreads() must follow"
                                 : is_published(old)
                                     ? "and the second block took no notice of the first one's flag or counter: load it with "
                                       "cuda::memory_order_acquire, or call __threadfence() after it"

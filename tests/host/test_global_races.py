@@ -203,12 +203,17 @@ def test_who_waits_for_a_flag_is_in_order_and_who_waits_for_such_a_thread(ordere
         launch(ordered, entry, order)
 
 
-@pytest.mark.parametrize(
-    "entry", ["relaxed", "by_flag_without_fence", "cas_of_block", "one_waits", "sees_its_own_flag"]
-)
+@pytest.mark.parametrize("entry", ["relaxed", "by_flag_without_fence", "cas_of_block", "sees_its_own_flag"])
 def test_what_lacks_an_order_is_a_race(ordered, entry):
     with pytest.raises(RaceError):
         launch(ordered, entry)
+
+
+def test_what_one_thread_has_waited_for_is_not_there_for_the_others_before_a_barrier(ordered):
+    with pytest.raises(RaceError, match="took no notice of the first one's flag"):  # the others read first
+        launch(ordered, "one_waits")
+    with pytest.raises(RaceError, match="only other threads of the second block have seen the first one's flag"):
+        launch(ordered, "one_waits", "forward")
 
 
 @pytest.mark.parametrize(
