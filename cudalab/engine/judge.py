@@ -47,6 +47,7 @@ class Judge:
         self._contents, self._rng, self._seed = contents, rng, job.seed
         self._device: Device = job.device
         self._budgets: dict[str, dict[str, Budget]] = {}  # by label and output
+        self._allowed: dict[str, dict[str, Budget]] = {}  # by whose they are and output
         self._compared = job.known if contents.names else dict[str, Parity]()  # see `_key`
         self._doubts: dict[str, list[str]] = {}  # by label
         self._timed: dict[str, dict[object, _Seen]] = defaultdict(lambda: defaultdict(_Seen))  # by label and clock
@@ -56,11 +57,16 @@ class Judge:
 
         Special inputs may be far from what the budgets are made for, and so may a few of very many rows.
         """
+        if whose not in self._allowed:
+            self._allowed[whose] = self._found_budgets(whose)
+        self._budgets[label] = self._allowed[whose]
+
+    def _found_budgets(self, whose: str) -> dict[str, Budget]:
         found = {name: self._kernel.budget(self._dtype, whose, name) for name in self._kernel.outs}
-        if self._group.values in (*CHARACTERS, MANY):
-            arrays, want = self._contents.arrays[0], self._contents.want(0)
-            found = allowance.widened(self._kernel, self._dtype, arrays, want, found, self._seed)
-        self._budgets[label] = found
+        if self._group.values not in (*CHARACTERS, MANY):
+            return found
+        arrays, want = self._contents.arrays[0], self._contents.want(0)
+        return allowance.widened(self._kernel, self._dtype, arrays, want, found, self._seed)
 
     def compare(self, output: Any, label: str, contents: int = 0, digest: int | None = None) -> Parity:
         """Compare an output with the reference for these contents. Bits are compared once.
