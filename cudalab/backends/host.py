@@ -13,7 +13,9 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from cudalab import host
 from cudalab.base.errors import CompileError, CompilerFailed, CrashError, CudalabError, NotOnCpu, SpecError
@@ -24,6 +26,7 @@ from cudalab.host import Module
 from cudalab.spec import compile_options, cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel, labelled
+from cudalab.spec.launch import Launch
 
 if TYPE_CHECKING:
     from cudalab.host.isolated import Isolated
@@ -36,6 +39,23 @@ RACED = 1 << 17  # bytes of all arrays up to which races are looked for
 RACED_IF_WRONG = 1 << 20  # and up to which they are looked for where the result is wrong
 own_indexing = True
 NEEDLESS = ("extended-lambda", "expt-relaxed-constexpr")  # what these allow, g++ takes without an option
+
+
+class _Planned(NamedTuple):
+    """The launches of an entry on some operands, and the values of the `__constant__` variables."""
+
+    launches: tuple[Launch, ...]
+    constants: Mapping[str, np.ndarray]
+
+
+class _Source(NamedTuple):
+    """What is compiled: `entries` are the functions that have no plain name, `standard` is the option for it."""
+
+    text: str
+    cu: Path
+    macros: tuple[tuple[str, str], ...]
+    entries: tuple[str, ...]
+    standard: str
 
 
 def missing(device: str) -> str | None:
@@ -58,14 +78,19 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     processes.begin((kernel.file, variant, dtype.name))
     # A race may give the right result in one order of the threads; CUDA promises no order.
     others: dict[str, host.Order] = {"forward": "forward", "reverse": "reverse", "shuffled": operands.seed}
-    entries = dict.fromkeys(launch.entry for launch in kernel.launches(variant, operands.by_name(kernel)))
-    watched = _watched(kernel, dtype, operands, tuple(entries))  # begins now, so that all compile at once
-    by_nvcc = _by_nvcc(kernel, dtype, tuple(entries))
-    module = _compiled(kernel, dtype, tuple(entries))
-    loaded = {tuple(entries): module}
+    planned = _planned(kernel, variant, operands)
+    entries = tuple(dict.fromkeys(launch.entry for launch in planned.launches))
+    source = _source(kernel, dtype, entries)
+    # Begins now, so that all compile at once.
+    watched = _races(*source) if _nbytes(kernel, operands) <= RACED else None
+    by_nvcc = _by_nvcc(kernel, dtype, entries, source)
+    module = _compiled(kernel, dtype, source)
+    loaded = {entries: module}
     unseen = _unseen(kernel, by_nvcc.result())
     also = {
-        f"with blocks and threads in {name} order": _bound(kernel, variant, dtype, operands, order, loaded)
+        f"with blocks and threads in {name} order": _bound(
+            kernel, variant, dtype, operands, order, loaded, planned=planned
+        )
         for name, order in others.items()
     }
     if len(configurations := kernel.configurations()) > 1:  # a GPU may use another than the default
@@ -78,16 +103,18 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
         # A lock that is not one shows if threads interrupt each other.
         orders: dict[str, host.Order] = {"": "alternating", ", shuffled": operands.seed}
         return {
-            f"under the race detector{said}": _bound(kernel, variant, dtype, operands, order, watched=races)
+            f"under the race detector{said}": _bound(
+                kernel, variant, dtype, operands, order, watched=races, planned=planned
+            )
             for said, order in orders.items()
         }
 
     small = _nbytes(kernel, operands) <= RACED_IF_WRONG
     also |= racing(watched.result()) if watched else {}
     return replace(
-        _bound(kernel, variant, dtype, operands, "alternating", loaded),
+        _bound(kernel, variant, dtype, operands, "alternating", loaded, planned=planned),
         also=also,
-        suspects=lambda: racing(watched_module(kernel, dtype, tuple(entries))) if small and not watched else {},
+        suspects=lambda: racing(watched_module(kernel, dtype, entries)) if small and not watched else {},
         remarks=lambda: _new(module, {**unseen, **{name: module.remarks.get(name, "") for name in entries}}),
         undefined=lambda: any(UNDEFINED in module.remarks.get(name, "") for name in entries),
     )
@@ -112,6 +139,11 @@ def _unseen(kernel: Kernel, said: nvcc.Verdict) -> dict[str, str]:
     raise CompileError(f"{kernel.cu.name} runs on the CPU, but nvcc does not compile it for a GPU:\n{said.error}")
 
 
+def _planned(kernel: Kernel, variant: str, operands: Operands) -> _Planned:
+    named = operands.by_name(kernel)
+    return _Planned(kernel.launches(variant, named), kernel.constants_of(named))
+
+
 def _bound(
     kernel: Kernel,
     variant: str,
@@ -121,19 +153,20 @@ def _bound(
     loaded: Mapping[tuple[str, ...], Module | Isolated] = MappingProxyType({}),
     watched: Isolated | None = None,
     apart: bool = True,
+    planned: _Planned | None = None,
 ) -> Bound:
     """An entry in one order of its threads, in the module `watched` or in the plain one; `apart`: not in this process.
 
-    `loaded` are plain modules, by the functions that launches name. Where the process that executes it ends,
-    the module that looks at each access runs it again and finds the line.
+    `loaded` are plain modules, by the functions that launches name; `planned` is what runs on `operands`. Where the
+    process that executes it ends, the module that looks at each access runs it again and finds the line.
     """
     reads: dict[int, str] = {}  # of undefined values in the last run
     probe = 0
 
     def prepare(on: Operands) -> Callable[[], object]:
-        launches, constants = kernel.launches(variant, on.by_name(kernel)), kernel.constants_of(on.by_name(kernel))
+        launches, constants = planned if planned and on is operands else _planned(kernel, variant, on)
         names = tuple(dict.fromkeys(launch.entry for launch in launches))
-        module = watched or loaded.get(names) or _compiled(kernel, dtype, names, apart)
+        module = watched or loaded.get(names) or _compiled(kernel, dtype, _source(kernel, dtype, names), apart)
 
         def run() -> None:
             try:
@@ -178,13 +211,6 @@ def alone(kernel: Kernel, entry: str, dtype: DType, operands: Operands) -> Bound
     return _bound(kernel, entry, dtype, operands, "alternating", apart=False)
 
 
-def _watched(
-    kernel: Kernel, dtype: DType, operands: Operands, launched: tuple[str, ...]
-) -> Future[Isolated | None] | None:
-    """The module that finds races and reads beside arrays; None for large arrays."""
-    return _races(*_source(kernel, dtype, launched)) if _nbytes(kernel, operands) <= RACED else None
-
-
 def _nbytes(kernel: Kernel, operands: Operands) -> int:
     """The bytes of all arrays."""
     return sum(array.nbytes for array in operands.by_name(kernel).values())
@@ -227,9 +253,9 @@ _OTHERS = re.compile(r"(?:cutlass|cute|raft|torch|ATen|c10|flashinfer|kittens)/|
 _beside = ThreadPoolExecutor(2, "beside")
 
 
-def _by_nvcc(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> Future[nvcc.Verdict]:
+def _by_nvcc(kernel: Kernel, dtype: DType, launched: tuple[str, ...], source: _Source) -> Future[nvcc.Verdict]:
     """What nvcc says, asked beside the plain compilation; kept for each text and options."""
-    key = (*_source(kernel, dtype, launched), kernel.flags)
+    key = (*source, kernel.flags)
     if key not in _verdicts:
         _verdicts[key] = _beside.submit(nvcc.verdict, kernel, dtype, launched)
     return _verdicts[key]
@@ -238,18 +264,16 @@ def _by_nvcc(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> Future[
 _verdicts: dict[object, Future[nvcc.Verdict]] = {}
 
 
-def _source(
-    kernel: Kernel, dtype: DType, launched: tuple[str, ...]
-) -> tuple[str, Path, tuple[tuple[str, str], ...], tuple[str, ...], str]:
-    """What is compiled: the text of the `.cu`, its path, macros, functions without a plain name, and the standard."""
+def _source(kernel: Kernel, dtype: DType, launched: tuple[str, ...]) -> _Source:
+    """What is compiled for launches that name these functions."""
     text = cuda_source.read(kernel.cu)
     names = entry_names.not_plain(text, entry_names.in_all(text, kernel.entries, launched))
-    return text, kernel.cu, tuple(kernel.macros(dtype).items()), names, kernel.standard
+    return _Source(text, kernel.cu, tuple(kernel.macros(dtype).items()), names, kernel.standard)
 
 
-def _compiled(kernel: Kernel, dtype: DType, launched: tuple[str, ...], apart: bool = True) -> Module | Isolated:
+def _compiled(kernel: Kernel, dtype: DType, source: _Source, apart: bool = True) -> Module | Isolated:
     """The compiled `.cu`, to be executed in another process, or in this one."""
-    module = _module(*_source(kernel, dtype, launched), apart)
+    module = _module(*source, apart)
     if isinstance(module, SpecError):
         raise module
     if isinstance(module, (NotOnCpu, CompileError)):

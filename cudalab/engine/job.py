@@ -49,6 +49,7 @@ class Job:
     # works, with those to leave out.
     turn: Callable[[tuple[str, ...]], Collection[str]] = lambda bad: ()
     named: tuple[str, ...] = ()  # backends whose failure is an error, since the user names them
+    left_out: Mapping[str, str] = field(default_factory=dict)  # backends that have no rows, and why
     raced: dict[str, dict[str, str]] = field(default_factory=dict)  # by file of a spec and variant, a race in it
     wrong: set[tuple[str, str]] = field(default_factory=set)  # file of a spec, and a variant that failed
     known: dict[str, Parity] = field(default_factory=dict)  # verdicts on outputs, see `messages.Done`

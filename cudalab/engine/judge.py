@@ -49,6 +49,7 @@ class Judge:
         self._device: Device = job.device
         self._budgets: dict[str, dict[str, Budget]] = {}  # by label and output
         self._names: dict[str, str] = {}  # by label, a text that only equal budgets have
+        self._allowed: dict[str, dict[str, Budget]] = {}  # by whose they are and output
         self._compared = job.known if contents.names else dict[str, Parity]()  # see `_key`
         self._doubts: dict[str, list[str]] = {}  # by label
         self._timed: dict[str, dict[object, _Seen]] = defaultdict(lambda: defaultdict(_Seen))  # by label and clock
@@ -58,16 +59,22 @@ class Judge:
 
         Special inputs may be far from what the budgets are made for, and so may a few of very many rows.
         """
-        found = self._kernel.all_budgets(self._dtype, whose)
-        alike = (other for other in BUDGETS if self._kernel.all_budgets(self._dtype, other) == found)
+        if whose not in self._allowed:
+            self._allowed[whose] = self._found_budgets(whose)
+        found = self._budgets[label] = self._allowed[whose]
+        usual = self._kernel.all_budgets(self._dtype, whose)
+        alike = (other for other in BUDGETS if self._kernel.all_budgets(self._dtype, other) == usual)
         functions = f"{self._kernel.name}.{next(alike)}"  # which do not tell their identity to another process
-        if self._group.values in (*CHARACTERS, MANY):
-            arrays, want = self._contents.arrays[0], self._contents.want(0)
-            found = allowance.widened(self._kernel, self._dtype, arrays, want, found, self._seed)
-        self._budgets[label] = found
         self._names[label] = " ".join(
             f"{one.ulp!r} {functions if callable(one.atol) else repr(one.atol)} {one.least!r}" for one in found.values()
         )
+
+    def _found_budgets(self, whose: str) -> dict[str, Budget]:
+        found = self._kernel.all_budgets(self._dtype, whose)
+        if self._group.values not in (*CHARACTERS, MANY):
+            return found
+        arrays, want = self._contents.arrays[0], self._contents.want(0)
+        return allowance.widened(self._kernel, self._dtype, arrays, want, found, self._seed)
 
     def compare(self, output: Any, label: str, contents: int = 0, digest: int | None = None) -> Parity:
         """Compare an output with the reference for these contents. Bits are compared once.

@@ -65,6 +65,7 @@ class Setup(msgspec.Struct, tag=True):
     flush: str = "clean"  # lines in L2 before a cold run: clean or dirty
     key: int = 0  # of digests of device memory, by which the processes of a run share verdicts
     named: tuple[str, ...] = ()  # backends whose failure is an error, since the user names them
+    left_out: dict[str, str] = {}  # backends that have no rows on the CPU, and why
     backends: tuple[str, ...] = ()  # whose libraries a worker loads while it opens, if another works meanwhile
 
     def __post_init__(self) -> None:

@@ -27,6 +27,12 @@ from cudalab.spec import find
 from cudalab.spec.sizes import USUAL
 from cudalab.timing import rounds
 
+# Backends that a check on the CPU tries only where `only` selects them, and why.
+SLOW = {
+    "torch_compile": "a check on the CPU leaves it out: it compiles for seconds what torch_eager runs; "
+    "--only torch_compile checks it"
+}
+
 
 class Sanitizer(Protocol):
     """Watches launches of a group, and makes the row of what it finds WRONG."""
@@ -169,7 +175,8 @@ def check(
     With `sizes`, those alone are checked. With `huge` the first and the last blocks also run on arrays beyond 2**31
     elements, whose addresses are looked at. With `exit_first` the check ends with the first group in which an entry is
     wrong or fails, and its results are not complete. `sanitizer`, such as `cudalab.tools.sanitize.Sanitizer`, watches
-    each entry too. The other arguments are those of `bench`; the cases of the results have a parity and no times.
+    each entry too. On the CPU `torch_compile`, which takes seconds for the formula of `torch_eager`, is left out unless
+    `only` selects it. The other arguments are those of `bench`; the cases of the results have a parity and no times.
     """
     options = as_text({
         "kernels": find.words(names), "sizes": sizes, "dtypes": dtypes, "only": only, "skip": skip,
@@ -186,6 +193,7 @@ def check(
     groups = plan.with_parameters(groups, parameters_of(options, parameters))
     selection.check(groups)
     setup = setup_of(options, (), groups)
+    setup.left_out = {} if selection.only else SLOW
 
     @contextmanager
     def sanitized(here: Ready) -> Iterator[Look]:

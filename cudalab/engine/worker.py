@@ -134,6 +134,7 @@ class _Worker:
         self.job = Job(
             device, selection, setup.modes, setup.seed, setup.share(device.kind), self.progress, order=setup.order,
             glimpse=self.glimpse, processes=count, process=setup.process, named=setup.named,
+            left_out=setup.left_out if device.kind == "cpu" else {},
         )  # fmt: skip
         self.job.turn = self.turn
         if setup.process:

@@ -111,8 +111,11 @@ public:
     CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
         if (!in_thread) return true;
         preempt(address, bytes);
-        if (strength != plain) races.flush(), globals->settle(), handed.atomic(current);
-        if (const bool shared = races.holds(address); shared || others) {
+        const bool shared = races.holds(address);
+        // Plain accesses to other memory may be the scheduler's own.
+        if (handed.looks(current) && (strength != plain || shared || globals->holds(address))) handed.goes_on(current);
+        if (strength != plain) races.flush(), globals->settle(), handed.atomic(current, address, bytes, writes);
+        if (shared || others) {
             const access now = races.made_by(current, others ? phase_of(*others) : 0, strength != plain, code);
             if (shared) return races.touch(address, address, bytes, writes, now), true;
             if (touch_in(*others, address, bytes, writes, now)) return true;
@@ -133,11 +136,11 @@ public:
         wait(state::ready, me().file, me().line);
     }
     CUDALAB_UNWATCHED void fence(bool of_block) {
-        handed.fence(current);
+        handed.goes_on(current), handed.fence(current);
         if (!of_block) globals->fence(current);
         if (!of_block && others) order_in(*others);
     }
-    handovers handed;
+    handovers handed{blockDim.x * blockDim.y * blockDim.z};
 #endif
 
     // ---- called by the CUDA threads ---------------------------------------------------------------------------------

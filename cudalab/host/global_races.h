@@ -4,8 +4,8 @@
 //
 // Blocks may run one after another here, so that a block's values are always there for the next one. What counts is whether
 // CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, any
-// atomic access of a block acquires what other blocks have published so far, and an operation of a warp orders like a
-// barrier. But a relaxed access of cuda::atomic, whose author chose the order, acquires only with a fence behind it.
+// atomic access of a thread acquires what other blocks have published so far, for the other threads of its block after a
+// barrier, and an operation of a warp orders like a barrier. But a relaxed access of cuda::atomic, whose author chose the order, acquires only with a fence behind it.
 #pragma once
 
 namespace cudalab {
@@ -37,7 +37,8 @@ class global_watch {
 public:
     struct block_state {  // what is known of a block that lives
         unsigned block = 0;
-        uint64_t acquired = 0;  // when the block last took over what others had published; 0: never
+        uint64_t acquired[1024] = {};  // when each thread last took over what other blocks had published; 0: never
+        bool acquires = false;         // whether any has since the last barrier
         // Threads that look at a flag: others may run before they see it. They have seen it when they go on.
         bool looks[1024] = {};
         unsigned looking = 0;
@@ -74,24 +75,24 @@ public:
         *my = block_state{}, my->epoch = epoch;
         my->block = unsigned((size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
     }
-    CUDALAB_UNWATCHED void barrier() { settle(), ++my->epoch, seen_by(0, 1024), passed(); }
+    CUDALAB_UNWATCHED void barrier() { settle(), ++my->epoch, seen_by(0, 1024), share(0, 1024), my->acquires = false, passed(); }
     CUDALAB_UNWATCHED void warp_barrier(unsigned warp) {
-        settle(), ++my->warp_epoch[warp], seen_by(32 * warp, 32), passed();
+        settle(), ++my->warp_epoch[warp], seen_by(32 * warp, 32), share(32 * warp, 32), passed();
     }
     // What the block did before is in order with all that comes after its next atomic access.
     CUDALAB_UNWATCHED void in_order() {
         settle(), ++my->epoch, my->fenced = true, my->barrier_at = my->all_at_barrier = ++now;
-        acquire();
+        acquire_for_all(now);
     }
     // What the block did before is there for the other blocks at a barrier, and what they did for this one.
     CUDALAB_UNWATCHED void group_barrier() {
-        barrier(), my->acquired = ~uint64_t(0);
+        barrier(), acquire_for_all(~uint64_t(0));
         if (release* const mine = release_of_block()) mine->all = now, mine->note(now, now);
     }
     CUDALAB_UNWATCHED void fence(unsigned thread) {
         settle();
         my->fenced = true, my->own[thread] = ++now, my->all[thread] = my->barrier_at;
-        acquire();
+        acquire(thread);
     }
     CUDALAB_UNWATCHED bool holds(const void* address) const {
         for (unsigned i = 0; i < areas; ++i)
@@ -104,7 +105,7 @@ public:
         if (kind != plain && !follow()) return false;
         atomics_seen |= kind != plain;
         if (kind != plain && kind != relaxed) {
-            acquire();
+            acquire(thread);
             if (!writes) my->looking += !my->looks[thread], my->looks[thread] = true;
         }
         if (kind != plain && !huge) publish(thread);
@@ -204,36 +205,51 @@ private:
         if (!old.block || old.low >= fresh.high || fresh.low >= old.high) return false;
         const bool both = old.kind != plain && fresh.kind != plain;
         if (old.block != fresh.block && both)
-            return (old.kind == block_scope || fresh.kind == block_scope) && !is_acquired(old);
+            return (old.kind == block_scope || fresh.kind == block_scope) && !is_acquired(old, fresh.thread);
         if (both) return false;
         if ((!old_writes || !writes) && (old.kind != plain || fresh.kind != plain)) return false;
-        if (old.block != fresh.block) return !visible(old, old_writes);
+        if (old.block != fresh.block) return !visible(old, old_writes, fresh.thread);
         return old.epoch == fresh.epoch && old.thread != fresh.thread &&
                !(old.thread / 32 == fresh.thread / 32 && old.warp_epoch != fresh.warp_epoch) &&
                !handed_over().in_order(old.thread, old.moment, old_writes, fresh.thread);
     }
-    CUDALAB_UNWATCHED bool visible(const access& old, bool old_writes) const {
-        return my->acquired && (!old_writes || old.kind != plain || is_acquired(old));
+    CUDALAB_UNWATCHED bool visible(const access& old, bool old_writes, unsigned thread) const {
+        return my->acquired[thread] && (!old_writes || old.kind != plain || is_acquired(old, thread));
     }
     CUDALAB_UNWATCHED bool is_published(const access& old) const {
         const release* const of = published[old.block - 1];
         return of && (old.at <= of->all || old.at <= of->own[old.thread]);
     }
-    // Whether an access of another block was published before this block acquired last.
-    CUDALAB_UNWATCHED bool is_acquired(const access& old) const {
-        if (!my->acquired || !is_published(old)) return false;
-        if (my->looking) return true;
+    // Whether an access of another block was published before this thread acquired last.
+    CUDALAB_UNWATCHED bool is_acquired(const access& old, unsigned thread) const {
+        if (!my->acquired[thread] || !is_published(old)) return false;
+        if (my->looks[thread]) return true;
         const release* const of = published[old.block - 1];
         for (unsigned i = 0; i < of->noted; ++i)
-            if (old.at <= of->first[i].upto) return of->first[i].time <= my->acquired;
+            if (old.at <= of->first[i].upto) return of->first[i].time <= my->acquired[thread];
         return true;
     }
     CUDALAB_UNWATCHED void seen_by(unsigned first, unsigned count) {
         for (unsigned t = first; my->looking && t < first + count; ++t)
-            if (my->looks[t]) my->looks[t] = false, --my->looking, acquire();
+            if (my->looks[t]) my->looks[t] = false, --my->looking, acquire(t);
     }
-    CUDALAB_UNWATCHED void acquire() {
-        if (my->acquired < now) my->acquired = now;
+    CUDALAB_UNWATCHED void acquire(unsigned thread) {
+        if (my->acquired[thread] < now) my->acquired[thread] = now, my->acquires = true;
+    }
+    CUDALAB_UNWATCHED void acquire_for_all(uint64_t moment) {
+        for (uint64_t& one : my->acquired) one = one > moment ? one : moment;
+    }
+    CUDALAB_UNWATCHED bool others_acquired(unsigned thread) const {
+        for (uint64_t one : my->acquired)
+            if (one > my->acquired[thread]) return true;
+        return false;
+    }
+    // A barrier of these threads: each has acquired what any of them has.
+    CUDALAB_UNWATCHED void share(unsigned first, unsigned count) {
+        if (!my->acquires) return;
+        uint64_t latest = 0;
+        for (unsigned t = first; t < first + count; ++t) latest = my->acquired[t] > latest ? my->acquired[t] : latest;
+        for (unsigned t = first; t < first + count; ++t) my->acquired[t] = latest;
     }
     CUDALAB_UNWATCHED void passed() {
         my->barrier_at = ++now;
@@ -265,10 +281,13 @@ private:
         const bool both = old.kind != plain && fresh.kind != plain;
         const char* const why = old.block == fresh.block ? "without a barrier between them"
                                 : both ? "and an atomic of block scope (_block) orders the threads of one block only"
+                                : is_published(old) && others_acquired(fresh.thread)
+                                    ? "and only other threads of the second block have seen the first one's flag or counter: "
+                                      "a __syncthreads() must follow"
                                 : is_published(old)
                                     ? "and the second block took no notice of the first one's flag or counter: load it with "
                                       "cuda::memory_order_acquire, or call __threadfence() after it"
-                                : published[old.block - 1] && my->acquired
+                                : published[old.block - 1] && my->acquired[fresh.thread]
                                     ? "and the first block may set its flag or counter before the write is visible: call "
                                       "__threadfence() between them, after a __syncthreads() if another thread sets it"
                                     : "and nothing orders the two blocks: use atomics, or a __threadfence() and a flag";

@@ -7,7 +7,8 @@
 // different epochs of the warp, or of two blocks in different phases. A store of the value that is there already is no
 // change. Atomic accesses race with others only. In a cluster a fence orders all that is before it with all that follows.
 //
-// A lock orders two threads of a block as well: the first calls a fence and makes an atomic access, the second makes one.
+// A lock or a flag orders two threads of a block as well: the first calls a fence and makes an atomic access, the second makes
+// one at the same address after it.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,23 +20,62 @@ namespace cudalab {
 enum strength : unsigned { plain, atomic_access, block_scope, relaxed };
 
 #if CUDALAB_RACES
-// When the threads of a block called fences and made atomic accesses.
+// What the threads of a block know of each other by fences and atomic accesses, without a barrier. A moment is the number of
+// such events in the block so far. Moments grow from block to block, so that what an earlier block left means nothing.
 class handovers {
 public:
-    CUDALAB_UNWATCHED void start_block() { memset(threads, 0, sizeof threads), moment = 1; }
+    CUDALAB_UNWATCHED handovers(unsigned threads) : count(threads) {}
+    CUDALAB_UNWATCHED ~handovers() {
+        for (moments* one : known) free(one);
+        for (moments* one : places) free(one);
+    }
+    handovers(const handovers&) = delete;
+    CUDALAB_UNWATCHED void start_block() { ++moment, memset(looks_at, 0, sizeof looks_at); }
     CUDALAB_UNWATCHED uint32_t now() const { return moment; }
-    CUDALAB_UNWATCHED void fence(unsigned thread) { threads[thread].fence = ++moment; }
-    CUDALAB_UNWATCHED void atomic(unsigned thread) {
-        threads[thread].atomic = ++moment, threads[thread].published = threads[thread].fence;
+    CUDALAB_UNWATCHED void fence(unsigned thread) { fenced[thread] = ++moment; }
+    // The thread is about to make an atomic access.
+    CUDALAB_UNWATCHED void atomic(unsigned thread, const void* address, size_t bytes, bool writes) {
+        ++moment;
+        for (size_t word = 0; word < bytes; word += 4) {
+            const char* const at = static_cast<const char*>(address) + word;
+            moments*& place = places[slot(at)];
+            learn(known[thread], place);
+            if (!writes) continue;
+            learn(place, known[thread]);
+            if (moments* const own = made(place)) own[thread] = {moment, fenced[thread]};
+        }
+        looks_at[thread] = writes ? nullptr : address;
+    }
+    CUDALAB_UNWATCHED bool looks(unsigned thread) const { return looks_at[thread]; }
+    // The thread goes on after its last access. Other threads may have written to what it looked at before it saw it.
+    CUDALAB_UNWATCHED void goes_on(unsigned thread) {
+        if (looks_at[thread]) learn(known[thread], places[slot(looks_at[thread])]), looks_at[thread] = nullptr;
     }
     // Whether what thread `from` did at a moment is in order with what thread `to` does now. A read needs no fence.
     CUDALAB_UNWATCHED bool in_order(unsigned from, uint32_t at, bool writes, unsigned to) const {
-        return threads[from].atomic > at && threads[to].atomic > at && (!writes || threads[from].published > at);
+        return known[to] && (writes ? known[to][from].published : known[to][from].atomic) > at;
     }
 
 private:
-    struct { uint32_t fence, atomic, published; } threads[1024] = {};
-    uint32_t moment = 1;
+    struct moments { uint32_t atomic, published; };  // of a thread: its last atomic access, and its last fence before that
+    // Addresses that share a slot count as one: then two threads may seem to be in order.
+    CUDALAB_UNWATCHED static size_t slot(const void* address) {
+        return (uintptr_t(address) / 4 * 0x9e3779b97f4a7c15ull) >> 54;
+    }
+    CUDALAB_UNWATCHED moments* made(moments*& one) const {
+        return one ? one : one = static_cast<moments*>(calloc(count, sizeof(moments)));
+    }
+    CUDALAB_UNWATCHED void learn(moments*& to, const moments* from) const {
+        if (!from || !made(to)) return;
+        for (unsigned t = 0; t < count; ++t) {
+            if (from[t].atomic > to[t].atomic) to[t].atomic = from[t].atomic;
+            if (from[t].published > to[t].published) to[t].published = from[t].published;
+        }
+    }
+    unsigned count;
+    uint32_t moment = 1, fenced[1024] = {};
+    const void* looks_at[1024] = {};
+    moments *known[1024] = {}, *places[1024] = {};  // what each thread knows of all threads, and what is known at addresses
 };
 
 struct access {

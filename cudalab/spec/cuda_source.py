@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from cudalab.base.errors import SpecError, unknown
@@ -74,7 +74,7 @@ class Parameter:
         """Whether it is a pointer to const."""
         return self.pointer and bool(re.search(r"\bconst\b", self._element))
 
-    @property
+    @cached_property
     def ctype(self) -> str:
         """Return the type, or that of the elements it points to, without const: `float`, `scalar_t`, `long long`."""
         words = [word for word in self._element.split() if word not in _QUALIFIERS]
@@ -143,6 +143,7 @@ class _Kept:
     text: str
     states: dict[Path, tuple[int, ...] | None]
     left_out: str = ""
+    headers: tuple[str, ...] = ()
 
 
 _kept: dict[Path, _Kept] = {}
@@ -157,6 +158,11 @@ def read(path: Path) -> str:
     the text is made anew when a header changes.
     """
     return _read(path).text
+
+
+def headers(path: Path) -> tuple[str, ...]:
+    """The texts of all files that a `.cu` includes by `#include "..."`, directly or not, as they are now."""
+    return _read(path).headers
 
 
 def left_out(path: Path) -> str:
@@ -180,12 +186,12 @@ def _read(path: Path) -> _Kept:
     try:
         before = _state(path)
         text = _decoded(_bytes(path), path)
-        headers = _headers(text, path)
-        states = {path: before, **{header: _state(header) for header in headers}}
-        there = {header: data.decode(errors="replace") for header, data in headers.items() if data is not None}
+        looked = _headers(text, path)
+        states = {path: before, **{header: _state(header) for header in looked}}
+        there = {header: data.decode(errors="replace") for header, data in looked.items() if data is not None}
         beside = frozenset(n for n in _LOCAL.findall(text) if Path(os.path.normpath(path.parent / n)) in there)
         device = host_part.separated(text, path.name, beside, tuple(there.values()))
-        kept = _Kept(device.text + _digest_of_headers(headers), states, device.said)
+        kept = _Kept(device.text + _digest_of_headers(looked), states, device.said, tuple(there.values()))
     except OSError as error:
         named = error.filename or path  # which may be a header's
         raise SpecError(f"cannot read {named}: {error.strerror}; put the .cu beside its spec") from None

@@ -22,9 +22,7 @@ _DECLARES = re.compile(rf"\b(?:typename|class)[\s.]+{NAME}\b|\busing\s+{NAME}\s*
 
 def name_for(cu: Path) -> str:
     """The name of the macro for this `.cu`."""
-    text = cuda_source.read(cu)
-    headers = (data.decode(errors="replace") for data in cuda_source.local_headers(text, cu).values())
-    return APART if any(map(_declared, (text, *headers))) else NAME
+    return APART if any(map(_declared, (cuda_source.read(cu), *cuda_source.headers(cu)))) else NAME
 
 
 def alias(names: Iterable[str]) -> str:

@@ -116,6 +116,24 @@ __global__ void by_flag(ARGS) {
 __global__ void by_flag_without_fence(ARGS) {
     if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x]; flags[blockIdx.x] = 1;
         if (blockIdx.x) { while (!flags[blockIdx.x - 1]) {} y[blockIdx.x] = part[blockIdx.x - 1]; } } }
+// The first block writes, and the second one waits for its flag.
+#define WAIT(some, barrier) const int t = threadIdx.x; volatile float& flag = part[255]; \
+    if (blockIdx.x == 0) { part[t] = x[t]; __threadfence(); __syncthreads(); if (t == 0) flag = 1; } \
+    if (blockIdx.x == 1) { if (some) { while (!flag) {} __threadfence(); } barrier; y[t] = part[t]; }
+__global__ void all_wait(ARGS) { WAIT(true, ) }
+__global__ void one_waits(ARGS) { WAIT(t == 0, ) }
+__global__ void one_waits_for_all(ARGS) { WAIT(t == 0, __syncthreads()) }
+__global__ void one_waits_for_its_warp(ARGS) { WAIT(t % 32 == 0, __syncwarp()) }
+// Threads of one block, each with a flag of its own.
+#define FLAGS(mine, sees) __shared__ float s[64]; \
+    const int t = threadIdx.x; int* const set = (int*)part + 64 * blockIdx.x; \
+    s[t] = x[t]; __threadfence_block(); mine; sees; y[64 * blockIdx.x + t] = s[t ^ 33];
+__global__ void sees_the_other_flag(ARGS) { FLAGS(atomicExch(set + t, 1), while (!((volatile int*)set)[t ^ 33]) {}) }
+__global__ void sees_its_own_flag(ARGS) { FLAGS(atomicExch(set + t, 1), while (!((volatile int*)set)[t]) {}) }
+__global__ void by_a_third_thread(ARGS) { __shared__ float s; int* const set = (int*)part + 64 * blockIdx.x;
+    if (threadIdx.x == 0) { s = x[0]; __threadfence(); atomicExch(set, 1); }
+    if (threadIdx.x == 32) { while (!atomicAdd(set, 0)) {} __threadfence(); atomicExch(set + 1, 1); }
+    if (threadIdx.x == 33) { while (!atomicAdd(set + 1, 0)) {} y[blockIdx.x] = s; } }
 // A chain whose blocks take their numbers from a counter.
 #define CHAIN(scope, stores, loads, after) \\
     if (threadIdx.x) return; \\
@@ -162,17 +180,26 @@ LATE = "may set its flag or counter before the write is visible"
     [
         *((right, "") for right in ("chain_acquires", "chain_volatile", "chain_fence", "chain_atomic_fence")),
         *((right, "") for right in ("acquire_release", "by_flag", "own_bins_of_block")),
-        *((wrong, "race on") for wrong in ("relaxed", "by_flag_without_fence", "cas_of_block")),
+        *((right, "") for right in ("all_wait", "one_waits_for_all", "one_waits_for_its_warp")),
+        *((right, "") for right in ("sees_the_other_flag", "by_a_third_thread")),
+        *((wrong, "race on") for wrong in ("relaxed", "by_flag_without_fence", "cas_of_block", "sees_its_own_flag")),
         ("chain_relaxed_load", NO_NOTICE), ("chain_relaxed_store", LATE), ("chain_fence_of_block", "took no notice"),
         ("chain_of_block", "an atomic of block scope (_block"),
     ],
 )  # fmt: skip
 def test_orders_and_scopes_are_those_that_a_kernel_names(ordered, entry, why):
     """A chain's counter, which its blocks read before, is no flag: it shows where several blocks live at once."""
-    orders = ("alternating", *range(6)) if "chain" in entry else ("alternating",)  # flags stay as a launch left them
+    kept = ("acquire_release", "relaxed", "by_flag", "by_flag_without_fence")  # their flags stay as a launch left them
+    orders = ("alternating",) if entry in kept else ("alternating", "forward", "reverse", *range(6))
     found = [said(ordered, entry, order) for order in orders]
     assert any(why in one and bool(one) == bool(why) for one in found)
     assert why or not any(found)
+
+
+def test_what_one_thread_has_waited_for_is_not_there_for_the_others_before_a_barrier(ordered):
+    assert "took no notice of the first one's flag" in said(ordered, "one_waits")  # the others read first
+    other = "only other threads of the second block have seen the first one's flag"
+    assert other in said(ordered, "one_waits", "forward")
 
 
 def test_a_launch_of_many_accesses_ends_with_its_result(watched, monkeypatch):
