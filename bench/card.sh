@@ -12,6 +12,7 @@
 #
 # Where a machine is lent for some minutes at a time: LIMIT=560 starts nothing that is estimated to end after 560 s, and
 # the last line names what is left to do. PACK=FILE.tgz keeps all of FOLDER in one file, written anew after each part.
+# A kernel whose file an earlier call left incomplete goes on from there.
 #
 # Where the host has several cards of one kind: GPUS="0 1 2 3" runs as many parts at a time, the longest first, each on
 # one of these cards. Give each card 16 processors.
@@ -23,10 +24,10 @@ lab="${PYTHON:-python3} -m cudalab"
 started=$(date +%s)
 
 declare -A seconds=(  # estimated for an H200, three to eight processes; other parts: 120
-    [gelu]=280 [gelu_tanh]=230 [gelu_backward]=245 [bias_gelu]=245 [softmax]=900 [layernorm]=640 [sum]=70 [transpose]=80
-    [matmul]=60 [add2d]=150 [plus_one]=130 [cross_entropy]=220
-    [cross_entropy_backward]=180 [softmax_backward]=220 [layernorm_backward]=190 [rmsnorm_backward]=190
-    [swiglu]=110 [quantize_fp8]=300 [quantize_int8]=450
+    [gelu]=280 [gelu_tanh]=230 [gelu_backward]=245 [bias_gelu]=245 [softmax]=900 [layernorm]=640 [sum]=155 [transpose]=200
+    [matmul]=145 [add2d]=250 [plus_one]=160 [cross_entropy]=900
+    [cross_entropy_backward]=450 [softmax_backward]=950 [layernorm_backward]=850 [rmsnorm_backward]=950
+    [swiglu]=200 [quantize_fp8]=300 [quantize_int8]=450
     [checks]=300 [sanitizers]=120 [studies]=500 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
     [runs]=240
 )
@@ -70,6 +71,11 @@ kernel() {
         cross_entropy) sizes=$sizes,short,odd,longest,few ;;
         cross_entropy_backward) sizes=$sizes,short,odd ;;
     esac
+    if grep -qE '"complete": ?false' "$out/$1.json" 2>/dev/null; then
+        $lab bench "$1" --resume "$out/$1.json" -q >>"$out/$1.txt" 2>&1
+        log "$1, resumed" $?
+        return
+    fi
     take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --modes $modes --budget 0.1 \
         "${options[@]}"
 }

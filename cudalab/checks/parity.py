@@ -134,7 +134,8 @@ class _Chunk:
         self.allowed = _finite(budget.ulp + each[at] / ulp[at]) if self.n else None
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
         bad = np.flatnonzero(~good) if self.wrong else np.array([], np.intp)
-        self.needed = float(((error[bad] - each[bad]) / ulp[bad]).max()) if finite[bad].all() and self.wrong else inf
+        with np.errstate(over="ignore"):
+            self.needed = float(((error[bad] - each[bad]) / ulp[bad]).max(initial=0)) if finite[bad].all() else inf
         self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in bad[:SHOWN]]
         self.atol = max((float(each[i]) for i in bad[:SHOWN]), default=0.0)  # of the mismatches that are quoted
         at = int(bad[np.argmax(error[bad])]) if self.wrong and finite[bad].all() else -1

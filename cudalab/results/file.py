@@ -82,7 +82,8 @@ def expanded(names: Iterable[str], inspections: bool = False) -> list[str]:
             continue
         ends = tuple(end + gz for end in formats.SUFFIXES for gz in ("", ".gz"))
         exports = tuple(f".{format}.json" for format in formats.EXPORTS)  # by `convert`, for other tools
-        files = [entry for entry in os.scandir(name) if entry.name.endswith(ends) and entry.is_file()]
+        with os.scandir(name) as entries:
+            files = [entry for entry in entries if entry.name.endswith(ends) and entry.is_file()]
         named = sorted(entry.path for entry in files if not entry.name.endswith(exports))
         within = [path for path in named if _ours(path, inspections)]
         if foreign := [os.path.basename(path) for path in named if path not in within]:

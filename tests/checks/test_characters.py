@@ -170,7 +170,7 @@ def test_a_property_is_one_of_the_usual_inputs_unless_the_spec_says_otherwise(tm
 
 def test_a_spec_chooses_its_characters(tmp_path, monkeypatch):
     def groups(**more):
-        monkeypatch.setattr(plan, "named", lambda names: {"k": kernel(tmp_path, **more)})
+        monkeypatch.setattr(plan, "kernels_by_name", lambda names: {"k": kernel(tmp_path, **more)})
         return [group.values for group in checks(("k",), "") if group.values]
 
     assert groups() == [which for which in CHARACTERS if which != "scalars"]
@@ -252,7 +252,7 @@ def product(tmp_path, **more):
 
 
 def groups(kernel, monkeypatch):
-    monkeypatch.setattr(plan, "named", lambda names: {kernel.name: kernel})
+    monkeypatch.setattr(plan, "kernels_by_name", lambda names: {kernel.name: kernel})
     return [group for group in checks([kernel.name], "all") if group.values in CHARACTERS]
 
 

@@ -205,7 +205,7 @@ def test_a_reference_that_grows_too_fast_is_not_computed(tmp_path, reference, ta
 
 def planned(k):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "named", lambda names: {k.name: k})
+        patch.setattr(plan, "kernels_by_name", lambda names: {k.name: k})
         return [group for group in checks([k.name], "float32") if group.values == MANY]
 
 

@@ -19,10 +19,11 @@ __global__ void k(const {of}* x, scalar_t* y, long long n) {{
 
 
 def spec(
-    folder: Path, reference: Callable[..., Any] | None = lambda x: x, cu: str = "", name: str = "k", **fields: Any
-) -> Kernel:
+    folder: Path, reference: Callable[..., Any] | None = lambda x: x, cu: str | None = None, name: str = "k",
+    **fields: Any,
+) -> Kernel:  # fmt: skip
     """A spec of float32 and 8 x 40 elements, with these fields in place of its own; `cu`: the text of its `.cu`."""
-    if cu:
+    if cu is not None:
         (folder / f"{name}.cu").write_text(cu)
     given = {
         "file": str(folder / f"{name}.py"), "summary": name, "dtypes": ("float32",), "sizes": {"small": (8, 40)},
@@ -52,4 +53,4 @@ def flat(x: Any, y: Any) -> Launch:
 def kernel(folder: Path, name: str = "k", text: str | None = None, **fields: Any) -> Kernel:
     """A copy of 64 elements without edges, unless `fields` say more; its `.cu` has this `text`."""
     usual = {"sizes": {"small": (64,)}, "edges": (), "budgets": Budget(0), "entries": {name: flat}}
-    return spec(folder, cu=text or "", name=name, **usual | fields)
+    return spec(folder, cu=text, name=name, **usual | fields)

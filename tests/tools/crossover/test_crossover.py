@@ -30,7 +30,7 @@ class Worker:
     count, most, turn = 1, 1, 0
     device = "cuda"
 
-    def __init__(self, setup, selection, timeout, progress):
+    def __init__(self, setup, selection, timeout, progress, quiet):
         self.setup, self.selection, self.wall = setup, selection, {}
         self.ready = Ready(Machine(self.device, "an abacus"), "no GPU here", {}, {})
         self.rng = np.random.default_rng(0)

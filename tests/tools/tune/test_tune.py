@@ -364,7 +364,7 @@ class Worker:
     noise = 0.001
     count, most, turn = 1, 1, 0
 
-    def __init__(self, setup, selection, timeout, progress):
+    def __init__(self, setup, selection, timeout, progress, quiet):
         self.selection, self.progress, self.wall = selection, progress, {}
         details = {"compute_capability": "9.0", "driver": "1.2"}
         self.ready = Ready(Machine("cuda", HERE.name, details, {"python": "3"}), "", {}, {})
