@@ -352,10 +352,9 @@ def test_the_plugin_costs_nothing_where_it_is_not_used(pytester, monkeypatch):
         import sys
 
         def test_own():
-            assert {m for m in sys.modules if m.startswith("cudalab")} == {
-                "cudalab", "cudalab.tools", "cudalab.tools.pytest", "cudalab.tools.pytest.plugin",
-                "cudalab.base", "cudalab.base.errors",
-            }
+            name = "cuda" + "lab"  # a file with the name of the lab in it would count as one that uses it
+            found = {m.removeprefix(name) for m in sys.modules if m.startswith(name)}
+            assert found == {"", ".tools", ".tools.pytest", ".tools.pytest.plugin", ".base", ".base.errors"}
             assert not {"numpy", "torch", "scipy", "msgspec"} & set(sys.modules)
         """
     )
