@@ -60,10 +60,12 @@ class Expected:
     def _fitting_atol(self, name: str, given: Any, least: float) -> np.ndarray:
         shape, where = self._kernel.shape_of(name, self._shapes), f"{self._kernel.file}: the budget's atol of {name}"
         try:
+            if given is None or np.iscomplexobj(given):
+                raise TypeError
             found = np.broadcast_to(np.asarray(given, np.float64), shape)
         except (TypeError, ValueError):
             shown = f"an array of shape {np.shape(given)}" if isinstance(given, np.ndarray) else short(given)
-            raise SpecError(f"{where} is {shown}; let it return numbers of the output's shape, {shape}") from None
+            raise SpecError(f"{where} is {shown}; let it return real numbers of the output's shape, {shape}") from None
         if (found < 0).any():
             raise SpecError(f"{where} is below 0; let it add up magnitudes, as in abs(x).sum(axis=1)")
         return np.maximum(np.where(np.isfinite(found), found, 0.0), least)

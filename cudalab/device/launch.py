@@ -122,10 +122,11 @@ class Prepared:
 
         return write, launch
 
-    def at(self, launch: Any, stand_ins: Mapping[str, StandIn]) -> Prepared | None:
+    def at(self, launch: Any, entry: str, stand_ins: Mapping[str, StandIn]) -> Prepared | None:
         """The same function with another grid and other numbers; None if more changes than these.
 
-        `launch` is what a launch function gives for arrays as ArrayInfo, and for stand-ins of the passed scalars.
+        `launch` is what the launch function of `entry` gives for arrays as ArrayInfo, and for stand-ins of the passed
+        scalars.
         """
         if not isinstance(launch, Launch) or launch_check.wrong_geometry(launch) or launch.empty:
             return None
@@ -135,7 +136,7 @@ class Prepared:
             None if i in places else a.name if type(a) is ArrayInfo else getattr(a, "dtype", None)
             for i, a in enumerate(launch.args)
         ]  # fmt: skip
-        if (_fixed(launch, self._fixed[-1]), places, kinds) != (self._fixed, self.places, self._kinds):
+        if (_fixed(launch, entry), places, kinds) != (self._fixed, self.places, self._kinds):
             return None
         limits.refuse_addresses(launch)
         made = copy(self)
@@ -221,12 +222,13 @@ def again(
     stand_ins = {name: StandIn() for name in before.passed}
     try:
         launches = kernel.unchecked_launches(entry, known, {**scalars, **stand_ins})
+        if len(launches) != len(each):
+            return None
+        pairs = zip(each, launches, strict=True)
+        every = tuple(made for one, launch in pairs if (made := one.at(launch, entry, stand_ins)))
     except passed.Looked:
         return None
-    if len(launches) != len(each) or any(map(passed.looked, stand_ins.values())):
-        return None
-    every = tuple(made for one, launch in zip(each, launches, strict=True) if (made := one.at(launch, stand_ins)))
-    if len(every) < len(each):
+    if len(every) < len(each) or any(map(passed.looked, stand_ins.values())):
         return None
     return every[0] if len(every) == 1 else InOrder(every)
 

@@ -65,9 +65,11 @@ def on(
         stand_in = StandIn()
         try:
             every = kernel.unchecked_launches(entry, known, {**scalars, name: stand_in})
-        except Exception:  # of the launch function, which computes with it
+            same = len(every) == len(real) and all(
+                map(_alike, every, real, [stand_in] * len(real), [value] * len(real))
+            )
+        except Exception:  # of the launch function, which computes with it, or of a grid that is the scalar
             continue
-        same = len(every) == len(real) and all(map(_alike, every, real, [stand_in] * len(real), [value] * len(real)))
         if same and not looked(stand_in):
             found[name] = [{i: name for i, a in enumerate(one.args) if a is stand_in} for one in every]
     return found

@@ -137,7 +137,7 @@ class _KernelRound(Verdicts):
             work = amount(self.kernel, self.arrays, written)
             case.nbytes, case.written, case.flops = work.nbytes, work.written, work.flops
             case.notes += doubts(work, written) if label == self._tells else []
-        if reason := self.job.left_out.get(variant.backend_name) or backends.missing(backend, self.device.kind):
+        if reason := backends.missing(backend, self.device.kind) or self.job.left_out.get(variant.backend_name):
             raise self._no_row(variant, reason)
         try:
             bound = self._bind(variant, case)

@@ -29,7 +29,7 @@ from cudalab.timing import rounds
 
 # Backends that a check on the CPU tries only where `only` selects them, and why.
 SLOW = {
-    "torch_compile": "a check on the CPU leaves it out: it compiles for seconds what torch_eager runs; "
+    "torch_compile": "a check on the CPU leaves it out, since PyTorch's compiler takes seconds; "
     "--only torch_compile checks it"
 }
 

@@ -311,10 +311,21 @@ class Supervisor:
     def opened(self, wait: bool = True) -> bool:
         """Whether the worker has opened the device; `wait` until it has. Raises what opening the device raised there.
 
-        Where the worker is waited for, the time counts as that of starting workers.
+        Where the worker is waited for, the time counts as that of starting workers. One that ends or hangs is started
+        once more without what it loads for later: rows of a broken library say so.
         """
         if not self._begun:
             return True
+        try:
+            return self._has_opened(wait)
+        except errors.Unavailable:
+            if not (self.setup.process and self.setup.backends):
+                raise
+        self.setup = msgspec.structs.replace(self.setup, backends=())
+        self.begin()
+        return self._has_opened(wait)
+
+    def _has_opened(self, wait: bool) -> bool:
         assert self._process
         start, limit = perf_counter(), max(self.timeout, OPENING)
         with self._ending_if_it_fails():

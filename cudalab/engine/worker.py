@@ -110,7 +110,7 @@ def _load(names: Sequence[str], device: Device) -> None:
 
 
 def _nothing(*_: int) -> None:
-    """What a backend does that has no `load`, since `missing` has imported its library, or no `warm_up`."""
+    """Stand for `load` of a backend whose library `missing` has imported, and for `warm_up` of one that needs none."""
 
 
 class _Worker:

@@ -113,7 +113,11 @@ public:
         preempt(address, bytes);
         const bool shared = races.holds(address);
         // Plain accesses to other memory may be the scheduler's own.
-        if (handed.looks(current) && (strength != plain || shared || globals->holds(address))) handed.goes_on(current);
+        if (const void* const looked = handed.looked(current); looked && (strength != plain || shared || globals->holds(address))) {
+            if (races.holds(looked)) globals->hears(current);
+            handed.goes_on(current);
+        }
+        if (strength != plain && shared) globals->hears(current);
         if (strength != plain) races.flush(), globals->settle(), handed.atomic(current, address, bytes, writes);
         if (shared || others) {
             const access now = races.made_by(current, others ? phase_of(*others) : 0, strength != plain, code);
@@ -296,7 +300,7 @@ private:
             }
             if (!release_warp(first, lanes)) return ready;
 #if CUDALAB_RACES
-            races.warp_barrier(first / 32), globals->warp_barrier(first / 32);
+            races.warp_barrier(first / 32), globals->warp_barrier(first / 32), handed.warp_barrier(first / 32);
 #endif
         } while (!turn.shuffled() || turn.coin());
         return true;

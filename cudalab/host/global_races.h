@@ -94,6 +94,10 @@ public:
         my->fenced = true, my->own[thread] = ++now, my->all[thread] = my->barrier_at;
         acquire(thread);
     }
+    // An atomic access to shared memory may tell the thread what any of its block has acquired.
+    CUDALAB_UNWATCHED void hears(unsigned thread) {
+        if (my->acquires) for (uint64_t one : my->acquired) if (one > my->acquired[thread]) my->acquired[thread] = one;
+    }
     CUDALAB_UNWATCHED bool holds(const void* address) const {
         for (unsigned i = 0; i < areas; ++i)
             if (size_t(static_cast<const char*>(address) - area[i].start) < area[i].bytes) return true;

@@ -39,17 +39,30 @@ public:
         for (size_t word = 0; word < bytes; word += 4) {
             const char* const at = static_cast<const char*>(address) + word;
             moments*& place = places[slot(at)];
-            learn(known[thread], place);
+            learn_for(thread, place);
             if (!writes) continue;
+            know_warp(thread);
             learn(place, known[thread]);
             if (moments* const own = made(place)) own[thread] = {moment, fenced[thread]};
         }
         looks_at[thread] = writes ? nullptr : address;
     }
-    CUDALAB_UNWATCHED bool looks(unsigned thread) const { return looks_at[thread]; }
+    // The address that the thread has looked at last, if it has made no access since.
+    CUDALAB_UNWATCHED const void* looked(unsigned thread) const { return looks_at[thread]; }
+    // Each lane of a warp knows what any of them knows, and what all of them did.
+    CUDALAB_UNWATCHED void warp_barrier(unsigned warp) {
+        warp_at[warp] = ++moment;
+        if (!learned[warp]) return;
+        learned[warp] = false;
+        const unsigned first = 32 * warp, end = first + 32 < count ? first + 32 : count;
+        moments* all = nullptr;
+        for (unsigned t = first; t < end; ++t) learn(all, known[t]);
+        for (unsigned t = first; t < end; ++t) learn(known[t], all);
+        free(all);
+    }
     // The thread goes on after its last access. Other threads may have written to what it looked at before it saw it.
     CUDALAB_UNWATCHED void goes_on(unsigned thread) {
-        if (looks_at[thread]) learn(known[thread], places[slot(looks_at[thread])]), looks_at[thread] = nullptr;
+        if (looks_at[thread]) learn_for(thread, places[slot(looks_at[thread])]), looks_at[thread] = nullptr;
     }
     // Whether what thread `from` did at a moment is in order with what thread `to` does now. A read needs no fence.
     CUDALAB_UNWATCHED bool in_order(unsigned from, uint32_t at, bool writes, unsigned to) const {
@@ -65,6 +78,19 @@ private:
     CUDALAB_UNWATCHED moments* made(moments*& one) const {
         return one ? one : one = static_cast<moments*>(calloc(count, sizeof(moments)));
     }
+    CUDALAB_UNWATCHED void learn_for(unsigned thread, const moments* from) {
+        learn(known[thread], from), learned[thread / 32] |= from != nullptr;
+    }
+    // A fence of the thread publishes what its warp did before their last barrier.
+    CUDALAB_UNWATCHED void know_warp(unsigned thread) {
+        const uint32_t at = warp_at[thread / 32];
+        if (!at || !made(known[thread])) return;
+        for (unsigned t = thread / 32 * 32; t < count && t / 32 == thread / 32; ++t) {
+            moments& one = known[thread][t];
+            if (t != thread && at > one.atomic) one.atomic = at;
+            if (t != thread && at > one.published && fenced[thread] > at) one.published = at;
+        }
+    }
     CUDALAB_UNWATCHED void learn(moments*& to, const moments* from) const {
         if (!from || !made(to)) return;
         for (unsigned t = 0; t < count; ++t) {
@@ -73,7 +99,8 @@ private:
         }
     }
     unsigned count;
-    uint32_t moment = 1, fenced[1024] = {};
+    uint32_t moment = 1, fenced[1024] = {}, warp_at[32] = {};  // of each thread's last fence, of each warp's last barrier
+    bool learned[32] = {};  // whether a lane of the warp has learned of others since that barrier
     const void* looks_at[1024] = {};
     moments *known[1024] = {}, *places[1024] = {};  // what each thread knows of all threads, and what is known at addresses
 };

@@ -57,7 +57,7 @@ Status = Literal["ok", "WRONG", "error", "skipped", "IMPOSSIBLE", "ceiling"]
 
 
 def _says(description: str) -> msgspec.Meta:
-    """Return the description of a field in docs/results-file.md and the JSON Schema."""
+    """Attach the description of a field, for docs/results-file.md and the JSON Schema."""
     return msgspec.Meta(description=description)
 
 

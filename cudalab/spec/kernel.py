@@ -192,9 +192,9 @@ class Kernel(Sized):
             if wrong:
                 yield f"rivals[{name!r}] {wrong}"
         for budget in self._every_budget():
-            unknown_names = set(self.named_by(budget.atol)) - {*inputs, *self.scalars} if callable(budget.atol) else ()
-            for name in sorted(unknown_names):
-                yield f"atol of a budget takes {name!r}; it can take {', '.join((*inputs, *self.scalars))}"
+            names = (*inputs, *self.scalars)
+            if callable(budget.atol) and (wrong := validate.unnamed(budget.atol, names)):
+                yield f"atol of a budget {wrong}"
         yield from self._backward_mistakes()
 
     def _every_budget(self) -> Iterator[Budget]:

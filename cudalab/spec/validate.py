@@ -131,6 +131,16 @@ def refused(function: Callable[..., Any], given: tuple[str, ...] = (), by_name: 
     return ""
 
 
+def unnamed(function: Callable[..., Any], names: tuple[str, ...]) -> str:
+    """Which parameters of a function are none of `names`, by which it is called; "" if all are."""
+    try:
+        taken = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a built-in function without a signature
+        return f"has no parameters that can be read; give a lambda of {', '.join(names)}"
+    others = [p.name for p in taken if p.kind is not p.VAR_KEYWORD and p.name not in names and p.default is p.empty]
+    return f"takes {others[0]!r}; it can take {', '.join(names)}" if others else ""
+
+
 def called(function: Callable[..., Any], *given: Any, **by_name: Any) -> Any:
     """What a function of a spec gives. Raises SpecError if it calls sys.exit(), which would end the run's process."""
     try:

@@ -65,7 +65,7 @@ def loss(model: Any, batch: tuple[Any, Any]) -> Any:
 
 
 def one(lab: Lab) -> Work:
-    """Return the whole batch on one device."""
+    """Train with the whole batch on one device."""
     return passes(lab, lambda model: model)
 
 

@@ -55,7 +55,7 @@ WAYS = {"by_count": by_count, "by_tokens": by_tokens}
 
 
 def encoder(width: int, depth: int) -> Any:
-    """Encode concatenated sequences by a transformer: one matrix product for all, attention in each, no padding."""
+    """Make a transformer for concatenated sequences: one matrix product for all, attention in each, no padding."""
     import torch
     from torch import nn
 

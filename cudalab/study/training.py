@@ -34,7 +34,7 @@ def cross_entropy(output: Any, target: Any) -> Any:
 
 
 def exactly(benchmark: bool = False) -> AbstractContextManager[Any]:
-    """Run cuDNN without TF32, whose 10-bit mantissa would hide differences, and with deterministic sums."""
+    """Make a context in which cuDNN runs without TF32, which hides differences, and sums in one order."""
     import torch
 
     flags: AbstractContextManager[Any] = torch.backends.cudnn.flags(

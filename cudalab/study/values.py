@@ -12,7 +12,7 @@ DEVICES = ("cuda", "cpu")
 
 
 def number(value: Any) -> bool:
-    """Return a finite number."""
+    """Whether a value is a finite number."""
     try:
         return not isinstance(value, str) and math.isfinite(value)
     except (TypeError, ValueError, OverflowError):
@@ -24,7 +24,7 @@ def not_negative(value: Any) -> bool:
 
 
 def count(value: Any) -> bool:
-    """Return a whole number, at least 1."""
+    """Whether a value is a whole number of at least 1."""
     return type(value) is int and value > 0
 
 

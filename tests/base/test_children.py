@@ -43,17 +43,6 @@ def test_no_process_outlives_one_that_it_is_attached_to():
     assert late.communicate(timeout=20) == (b"", None)
 
 
-@pytest.mark.process
-def test_a_paused_child_does_nothing_until_the_end():
-    """The system tells when a child has stopped, and when it goes on."""
-    with Child("cudalab.base.child.last", answers=int) as one:
-        with one.paused():
-            assert os.waitid(os.P_PID, one.pid, os.WSTOPPED | os.WEXITED).si_status == signal.SIGSTOP
-        assert os.waitid(os.P_PID, one.pid, os.WCONTINUED | os.WNOWAIT).si_status == signal.SIGCONT
-    with one.paused():
-        assert one.ended
-
-
 STARTS = """
 import subprocess, sys
 from cudalab.base import child as children
@@ -135,6 +124,18 @@ def mine(tmp_path, monkeypatch):
 
 def echo(*given, **options):
     return Child("mine.echo", *given, answers=dict, **options)
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("mine")
+def test_a_paused_child_does_nothing_until_the_end():
+    """The system tells when a child has stopped, and when it goes on."""
+    with echo() as one:  # it waits for orders
+        with one.paused():
+            assert os.waitid(os.P_PID, one.pid, os.WSTOPPED | os.WEXITED).si_status == signal.SIGSTOP
+        assert os.waitid(os.P_PID, one.pid, os.WCONTINUED | os.WNOWAIT).si_status == signal.SIGCONT
+    with one.paused():
+        assert one.ended
 
 
 @pytest.mark.process

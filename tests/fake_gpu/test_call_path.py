@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import several
+import specs
 
 from cudalab import Budget, Kernel, Launch, Scalar
 from cudalab.backends import _torch
@@ -174,6 +175,19 @@ def test_a_grid_that_depends_on_a_scalar(fake, firsts, tmp_path):
         np.testing.assert_allclose(got[:reached], want[:reached], rtol=1e-5)
         assert (got[reached:] == 1).all()
     assert len(firsts) == 1
+
+
+def test_a_scalar_may_be_the_grid_and_choose_the_function(fake, firsts, tmp_path):
+    body = "(const scalar_t* x, scalar_t* y, int k) { int i = blockIdx.x * 4 + threadIdx.x; y[i] = {} * x[i]; }\n"
+    text = "".join(f"__global__ void {name}{body.replace('{}', f)}" for name, f in (("two", "k"), ("more", "9 * k")))
+    kernel = specs.kernel(
+        tmp_path, "two", text, scalars={"k": Scalar(4, "int32")}, reference=lambda x, k: x,
+        entries={"two": lambda x, y, k: Launch((k,), (4,), (x, y, k), entry="" if k % 4 else "more")},
+    )  # fmt: skip
+    x = on_gpu(np.arange(64, dtype=np.float32))
+    for k in (4, 3, 4, 2, 8, 1):
+        got = kernel(x, k=k).get()[: 4 * k]
+        np.testing.assert_array_equal(got, (k if k % 4 else 9 * k) * np.arange(4 * k, dtype=np.float32))
 
 
 def test_a_length_among_the_scalars_is_another_shape(fake, firsts, tmp_path):

@@ -134,6 +134,24 @@ __global__ void by_a_third_thread(ARGS) { __shared__ float s; int* const set = (
     if (threadIdx.x == 0) { s = x[0]; __threadfence(); atomicExch(set, 1); }
     if (threadIdx.x == 32) { while (!atomicAdd(set, 0)) {} __threadfence(); atomicExch(set + 1, 1); }
     if (threadIdx.x == 33) { while (!atomicAdd(set + 1, 0)) {} y[blockIdx.x] = s; } }
+// One thread waits for the other block's flag, and tells the others by one in shared memory.
+__global__ void tells_by_shared(ARGS) { __shared__ int s; const int t = threadIdx.x; int* const set = (int*)part + 255;
+    if (t == 0) s = 0;
+    __syncthreads();
+    if (blockIdx.x == 0 && t == 0) { part[0] = x[0]; __threadfence(); atomicExch(set, 1); }
+    if (blockIdx.x == 1) {
+        if (t == 0) { while (!atomicAdd(set, 0)) {} __threadfence(); atomicExch(&s, 1); }
+        else { while (!atomicAdd(&s, 0)) {} __threadfence_block(); }
+        y[t] = part[0]; } }
+// One lane of each warp hands over what its warp has written, or waits for it.
+#define WARPS(barrier) __shared__ int s; __shared__ float v[32]; const int t = threadIdx.x; \
+    if (t == 0) s = 0; \
+    __syncthreads(); \
+    if (t < 32) { v[t] = x[t]; barrier; if (t == 0) { __threadfence_block(); atomicExch(&s, 1); } } \
+    else { if (t == 32) { while (!atomicAdd(&s, 0)) {} __threadfence_block(); } __syncwarp(); \
+        y[64 * blockIdx.x + t] = v[t - 32]; }
+__global__ void warps(ARGS) { WARPS(__syncwarp()) }
+__global__ void warps_without_barrier(ARGS) { WARPS() }
 // A chain whose blocks take their numbers from a counter.
 #define CHAIN(scope, stores, loads, after) \\
     if (threadIdx.x) return; \\
@@ -181,7 +199,8 @@ LATE = "may set its flag or counter before the write is visible"
         *((right, "") for right in ("chain_acquires", "chain_volatile", "chain_fence", "chain_atomic_fence")),
         *((right, "") for right in ("acquire_release", "by_flag", "own_bins_of_block")),
         *((right, "") for right in ("all_wait", "one_waits_for_all", "one_waits_for_its_warp")),
-        *((right, "") for right in ("sees_the_other_flag", "by_a_third_thread")),
+        *((right, "") for right in ("sees_the_other_flag", "by_a_third_thread", "tells_by_shared", "warps")),
+        ("warps_without_barrier", "race on"),
         *((wrong, "race on") for wrong in ("relaxed", "by_flag_without_fence", "cas_of_block", "sees_its_own_flag")),
         ("chain_relaxed_load", NO_NOTICE), ("chain_relaxed_store", LATE), ("chain_fence_of_block", "took no notice"),
         ("chain_of_block", "an atomic of block scope (_block"),

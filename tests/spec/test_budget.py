@@ -65,8 +65,10 @@ def test_zeros_that_it_allows_are_said():
 @pytest.mark.parametrize(
     ("atol", "said"),
     [
-        (lambda x: np.ones(7), "is an array of shape (7,); let it return numbers of the output's shape, (3,)"),
-        (lambda x: "much", "is 'much'; let it return numbers"),
+        (lambda x: np.ones(7), "is an array of shape (7,); let it return real numbers of the output's shape, (3,)"),
+        (lambda x: "much", "is 'much'; let it return real numbers"),
+        (lambda x: None, "is None; let it return real numbers"),
+        (lambda x: x.sum(axis=1) * 1j, "is an array of shape (3,); let it return real numbers"),
         (lambda x: x.sum(axis=1) - 1, "is below 0; let it add up magnitudes"),
     ],
 )
@@ -76,9 +78,16 @@ def test_what_it_returns_is_checked(atol, said):
     assert said in str(error.value)
 
 
-def test_its_parameters_are_inputs():
-    with pytest.raises(SpecError, match="atol of a budget takes 'z'; it can take x"):
-        spec(lambda z: 0)
+@pytest.mark.parametrize(
+    ("atol", "said"), [(lambda z: 0, "takes 'z'; it can take x"), (max, "has no parameters that can be read")]
+)
+def test_its_parameters_are_inputs(atol, said):
+    with pytest.raises(SpecError, match=f"atol of a budget {said}"):
+        spec(atol)
+
+
+def test_other_parameters_with_defaults_are_its_own():
+    assert judged(spec(lambda x, share=2**-22: share * np.abs(x).sum(axis=1)), ROWS, 0).ok
 
 
 def test_a_function_is_not_exact():

@@ -57,23 +57,29 @@ def command(
 
     pairs, alone = file.pairs(old, new)
     runs = _loaded([pair for pair in pairs if not kept.is_one(pair[0]) and not kept.is_one(pair[1])], rows)
+    for pair in pairs:
+        if kept.is_one(pair[0]) != kept.is_one(pair[1]):
+            compare_files(pair, min_effect, force, format)  # says which of the two is what
+    found = {
+        pair: compare.compare(before, after, kind, min_effect, force)
+        for pair, (before, after) in runs.items()
+        if len(pairs) == 1 or before.cases or after.cases
+    }
     codes, said = set[int](), list[str]()
     listed = format == "json" and (len(new) > 1 or any(map(os.path.isdir, (old, *new))))  # also where it is one pair
     if listed:
         click.echo("[")
     for pair in pairs:
-        if pair in runs and len(pairs) > 1 and not any(run.cases for run in runs[pair]):
+        if pair in runs and pair not in found:
             continue  # it has no row that was chosen
         if codes:
             click.echo("," if listed else "")
         if pair not in runs:
             codes.add(compare_files(pair, min_effect, force, format) or 0)
             continue
-        before, after = runs[pair]
-        found = compare.compare(before, after, kind, min_effect, force)
-        print_comparison(found, pair, format)
-        codes.add(found.exit_code)
-        said.append(f"{file.stem(pair[1]) if len(new) == 1 else pair[1]}: {comparison.sentence(found)}")
+        print_comparison(found[pair], pair, format)
+        codes.add(found[pair].exit_code)
+        said.append(f"{file.stem(pair[1]) if len(new) == 1 else pair[1]}: {comparison.sentence(found[pair])}")
     if listed:
         click.echo("]")
     if len(said) > 1 and format == "table":

@@ -41,7 +41,7 @@ def accuracy(run: Results, cases: list[Case]) -> Figure | None:
 
 
 def error(run: Results, cases: list[Case]) -> Figure | None:
-    """Return the error against the input, for kernels with one 16-bit input."""
+    """Draw the error against the input, for kernels with one 16-bit input; None for others."""
     from cudalab.report.html.lines import Line, errors
 
     found = [(c, c.parity.curve) for c in cases if c.parity and c.parity.curve and c.parity.curve.x]

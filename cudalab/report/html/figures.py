@@ -128,7 +128,7 @@ def speedup(run: Results, cases: list[Case], kind: str = "") -> Figure | None:
 
 
 def times(run: Results, cases: list[Case], kind: str) -> Figure | None:
-    """Return one kind of time of each variant of a group."""
+    """Draw one kind of time of each variant of a group; None where no variant has any."""
     from cudalab.report.html.charts import Bar, bars
 
     if not any(case.times.get(kind) for case in cases):

@@ -62,7 +62,7 @@ def chosen(
 
 
 def _rivals(runs: Sequence[Results]) -> tuple[Figure, str]:
-    """Return the picture of all kernels of one card."""
+    """Return the picture of all kernels of one card, and what it is about."""
     found, without = overview.rival_figures(runs)
     if len(found) > 1:
         raise InputError(f"a plot shows one card; give files of one: {', '.join(figure.title for figure in found)}")

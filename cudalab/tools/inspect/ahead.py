@@ -1,8 +1,7 @@
 """What bounds the entries of a run on a GPU: predicted in a process beside the run.
 
 The process has a low priority and works while the run loads libraries, compiles and checks; while times are taken it is
-stopped. What fails there is a reason in
-place of a prediction, never an error of the run.
+stopped. What fails there is a reason in place of a prediction, never an error of the run.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Whole:
 
     @property
     def predicted(self) -> float | None:
-        """Return the least time: those of the launches, added up."""
+        """Return the least time, the sum over the launches; None where one is not known."""
         times = [one.predicted for one in self.launches]
         return None if None in times else sum(filter(None, times))
 

@@ -152,7 +152,7 @@ def in_processes(device: Gpu, seconds: float) -> Outcome:
 
 
 def no_claim(found: list[Ratio], run: Results) -> Outcome:
-    """Return whether equal work got no FASTER and no SLOWER."""
+    """Judge a run of equal work: right if no row is FASTER or SLOWER."""
     if not found:
         reasons = dict.fromkeys(case.reason for case in run.cases if case.reason)
         raise LaunchError(f"nothing could be compared: {'; '.join(reasons) or 'no times'}")
