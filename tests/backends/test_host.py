@@ -303,3 +303,46 @@ own = Kernel(
     reference=lambda x: 2 * x, entries={"twice": launch, "fine": launch}, budgets={"float32": Budget(0.5)},
 )
 """
+
+
+WRITES = """#include <unistd.h>
+__global__ void twice(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+    if (i == 0) for (int file = 3; file < 64; ++file) write(file, TEXT, sizeof TEXT - 1);
+}
+__global__ void fine(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+"""
+SPEC = """import numpy as np
+from cudalab import Budget, Kernel, Launch
+
+def launch(x, y):
+    return Launch((-(-x.size // 256),), (256,), (x, y, np.int32(x.size)))
+
+own = Kernel(
+    file=__file__, summary="y = 2 x", dtypes=("float32",), sizes={"small": (1024,)}, edges=((256,),),
+    reference=lambda x: 2 * x, entries={"twice": launch, "fine": launch}, budgets={"float32": Budget(0.5)},
+)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.sweep
+@pytest.mark.parametrize(
+    "text", ['{\\"type\\":\\"Failed\\",\\"kind\\":\\"X\\",\\"message\\":\\"y\\"}\\n', "half a line"],
+    ids=["a forged answer", "part of a line"],
+)  # fmt: skip
+def test_it_loses_its_own_row(tmp_path, monkeypatch, text):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # nvcc would refuse the call of write
+    monkeypatch.delenv("CUDA_ROOT", raising=False)
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    (tmp_path / "own.cu").write_text(WRITES.replace("TEXT", f'"{text}"'))
+    (tmp_path / "own.py").write_text(SPEC)
+    run = cudalab.check(tmp_path / "own.py", sizes="small", device="cpu", only="host,numpy", timeout=30)
+    found = {case.label: case.status for case in run.cases}
+    assert found == {"numpy": "ok", "host:twice": "error", "host:fine": "ok"}
+    (reason,) = [case.reason for case in run.cases if case.reason]
+    assert reason.startswith("twice wrote to a file that is not its own: the process that ran it sent what is no reply")

@@ -161,6 +161,19 @@ def spin(gpu, microseconds):
 
 
 @pytest.mark.wall
+def test_a_kernel_of_known_length_is_timed_right(gpu):
+    work = spin(gpu, 200)
+    for _ in range(200):
+        work(gpu.stream)  # clocks rise under load
+    clocks = timing.clocks(gpu, Bound(lambda: work(gpu.stream), lambda: None), ("launch",), [])
+    for kind in ("cold", "hot"):
+        seconds = float(np.median([s for _ in range(5) for s in clocks[kind].sample()]))
+        assert seconds == pytest.approx(200e-6, rel=0.15), kind
+    assert np.median(clocks["call"].sample()) < 100e-6
+    gpu.release()
+
+
+@pytest.mark.wall
 def test_a_variant_that_waits_inside_is_marked(gpu):
     work = spin(gpu, 20)
 

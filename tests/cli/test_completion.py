@@ -167,3 +167,10 @@ def test_a_spec_beside_a_folder_of_its_name_is_meant(tmp_path):
         shutil.copy(example / name, tmp_path)
     done = CliRunner().invoke(main, ["check", f"{tmp_path}/softmax", "--only", "none"])
     assert "no backend or entry named 'none'" in done.output
+
+
+def test_every_command_is_told_in_a_line_of_80_columns():
+    text = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout
+    lines = text.partition("Commands:\n")[2].splitlines()
+    assert len(lines) == len(main.list_commands(None))
+    assert not [line for line in lines if line.endswith("...") or len(line.split()) < 3]

@@ -220,3 +220,9 @@ def test_a_crossover_says_what_is_equal_and_what_is_not_decided():
     ):
         ends = [Probe("small", n, ratio, ratio.verdict()) for n in (1, 4)]
         assert crossover.sentences(Crossover("numpy", "torch_eager", "wall", run, ends))[0].startswith(said)
+
+
+def test_one_row_with_times_has_no_chart_of_speed_ups():
+    run = on_cpu(**ROUGH)
+    run.cases = [case for case in run.cases if case.backend == "torch_eager"]
+    assert run.cases and figures.speedup(run, run.cases) is None

@@ -37,6 +37,21 @@ def impossible():
     return run
 
 
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_terminals_table_keeps_time_interval_and_verdict_in_one_row(width):
+    run = timed()
+    for case in run.cases:
+        case.variant = case.variant and f"{case.variant}_with_a_long_name"
+    text = report.render(run, "table", width)
+    assert max(map(len, text.splitlines())) <= width
+    shares = r"[\d.]+ +" if width == 140 else r"([\d.]+ +)?"  # the share of the copy may be in the second table
+    line = rf"^pycuda:gelu_vec_\S*( \*)? +1\.5 +\S+ +{shares}[\d.]+ +[\d.]+ to [\d.]+ \+FASTER"
+    assert len(re.findall(line, text, re.MULTILINE)) == 3
+    assert "\u2026" not in text
+    heads = [line for line in text.splitlines() if line.startswith("variant")]
+    assert len(heads) == {60: 9, 80: 6, 140: 3}[width]  # where it is narrow, hot, graph and call are in more tables
+
+
 def test_a_task_of_arithmetic_is_measured_by_its_operations_and_not_by_a_copy():
     run = timed()
     assert "GB/s" in cells(run, "torch_eager")

@@ -364,3 +364,10 @@ def test_a_run_prints_as_its_tables(run):
 
     assert str(run) == render(run, "table")
     assert repr(run).startswith("Results(")
+
+
+def test_fastest_first_then_the_ceiling(run):
+    lines = report.render(run, "table", 140).splitlines()
+    places = [next(i for i, line in enumerate(lines) if line.startswith(name)) for name in
+              ("pycuda:gelu_vec", "torch_eager", "copy (ceiling)", "pycuda:bad")]  # fmt: skip
+    assert places == sorted(places)
