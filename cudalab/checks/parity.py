@@ -131,10 +131,10 @@ class _Chunk:
         at = int(np.argmax(ulps)) if self.n else 0
         self.max_ulp = float(ulps[at]) if self.n else 0.0
         kind = np.generic.item if dtype.complex or not dtype.floating else float
-        self.allowed = _finite(budget.ulp + each[at] / ulp[at]) if self.n else None
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
         bad = np.flatnonzero(~good) if self.wrong else np.array([], np.intp)
         with np.errstate(over="ignore"):
+            self.allowed = _finite(budget.ulp + each[at] / ulp[at]) if self.n else None
             self.needed = float(((error[bad] - each[bad]) / ulp[bad]).max(initial=0)) if finite[bad].all() else inf
         self.first = [(start + int(i), kind(g[i]), kind(w[i])) for i in bad[:SHOWN]]
         self.atol = max((float(each[i]) for i in bad[:SHOWN]), default=0.0)  # of the mismatches that are quoted

@@ -7,7 +7,7 @@ extern "C" __global__ void softmax_online(const float* x, float* y, int cols) {
     float top = -CUDART_INF_F, sum = 0;
     for (int j = threadIdx.x; j < cols; j += blockDim.x) {
         const float v = x[row + j], higher = fmaxf(top, v);
-        if (higher != -CUDART_INF_F) sum = sum * __expf(top - higher) + __expf(v - higher);
+        if (higher != -CUDART_INF_F || v != v) sum = sum * __expf(top - higher) + __expf(v - higher);
         top = higher;
     }
     for (int by = 16; by > 0; by /= 2) {
