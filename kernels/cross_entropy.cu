@@ -53,27 +53,12 @@ __device__ __forceinline__ void add_packs(Running& mine, const Pack* packs, cons
     extend<FLIGHT * WIDE>(mine, v);
 }
 
-template <class T> struct Two;  // elements of 16 bits in a register
-template <> struct Two<__half> { using type = __half2; };
-template <> struct Two<__nv_bfloat16> { using type = __nv_bfloat162; };
-
 // 16 bits: 9 instructions an element, where float32 has 14, since memory leaves half the time for an element.
-// Maxima are taken two at a time. The exponent is -64 times a number in [0, 1], so the compiler knows that the result is
-// not subnormal and omits the instructions that handle subnormals; what is below 2^-64 of the largest value counts as
-// 2^-64. The saturation turns NaN into a number, so NaN is known from the maximum.
 template <class T> __device__ __forceinline__ void add_packs(Running& mine, const Pack* packs, const T*) {
-    using Pair = typename Two<T>::type;
-    Pair pair = *reinterpret_cast<const Pair*>(packs[0].v);
-#pragma unroll
-    for (int i = 2; i < FLIGHT * WIDE; i += 2)
-        pair = __hmax2_nan(pair, *reinterpret_cast<const Pair*>(packs[i / WIDE].v + i % WIDE));
-    const float found = float(__hmax_nan(pair.x, pair.y)), top = fmaxf(mine.top, found);
-    float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < FLIGHT * WIDE; ++i)
-        sum += exp2f(-64.0f * __saturatef((top - float(packs[i / WIDE].v[i % WIDE])) * (1.44269504f / 64)));
-    if (found == -INFINITY) sum = 0.0f;  // no value but -inf
-    mine.sum = mine.in_units_of(top) + (found < INFINITY ? sum : NAN);
+    constexpr int n = FLIGHT * WIDE / 2;
+    const auto* const pairs = reinterpret_cast<const typename Two<T>::type*>(packs[0].v);
+    const float found = largest_in<n>(pairs), top = fmaxf(mine.top, found);
+    mine.sum = mine.in_units_of(top) + sum_of_powers<n>(pairs, found, top);
     mine.top = top;
 }
 

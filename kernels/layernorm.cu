@@ -57,11 +57,12 @@ struct Moments {
 
 // The moments of the n numbers that a thread has in v.
 template <int width, int packs>
-__device__ __forceinline__ Moments moments_of(const float* v, int at, int cols, float n) {
+__device__ __forceinline__ Moments moments_of(Held<width, packs>& v, int at, int cols, float n) {
     Moments m = {n, 0.0f, 0.0f};
 #pragma unroll
     for (int i = 0; i < packs * width; ++i) m.sum += v[i];
     const float mean = m.mean();
+    v.again(cols);
 #pragma unroll
     for (int p = 0; p < packs; ++p) {
         if (place<width>(at + p) < cols) {
@@ -101,21 +102,18 @@ __device__ __forceinline__ Moments over_row(Moments mine, int cols, int length, 
     return all;
 }
 
-// One pack of the result. gamma and beta come from L1, 4 elements at a time, since no registers are left for more.
-template <int width>
-__device__ __forceinline__ void finish(scalar_t* y, const float* v, const scalar_t* gamma, const scalar_t* beta, int at,
-                                       int cols, float mean, float scale) {
-    const int first = place<width>(at), part = width < 4 ? width : 4;
+// Pack number `pack` of v, which is pack number `at` of the thread, as a result. gamma and beta come from L1.
+template <int width, class Values>
+__device__ __forceinline__ void finish(scalar_t* y, const Values& v, int pack, const scalar_t* gamma,
+                                       const scalar_t* beta, int at, int cols, float mean, float scale) {
+    const int first = place<width>(at);
     if (first >= cols) return;
+    const PackOf<width> g = *reinterpret_cast<const PackOf<width>*>(gamma + first);
+    const PackOf<width> b = *reinterpret_cast<const PackOf<width>*>(beta + first);
     PackOf<width> out;
 #pragma unroll
-    for (int k = 0; k < width; k += part) {
-        const PackOf<part> g = *reinterpret_cast<const PackOf<part>*>(gamma + first + k);
-        const PackOf<part> b = *reinterpret_cast<const PackOf<part>*>(beta + first + k);
-#pragma unroll
-        for (int i = 0; i < part; ++i)
-            out.v[k + i] = scalar_t(fmaf((v[k + i] - mean) * scale, float(g.v[i]), float(b.v[i])));
-    }
+    for (int k = 0; k < width; ++k)
+        out.v[k] = scalar_t(fmaf((v[pack * width + k] - mean) * scale, float(g.v[k]), float(b.v[k])));
     *reinterpret_cast<PackOf<width>*>(y + first) = out;
 }
 
@@ -123,16 +121,16 @@ __device__ __forceinline__ void finish(scalar_t* y, const float* v, const scalar
 template <int width, int packs, bool whole, class Team>
 __device__ __forceinline__ void layernorm_row(const scalar_t* x, const scalar_t* gamma, const scalar_t* beta,
                                               scalar_t* y, int cols, int length, float eps, Moments* table) {
-    float v[packs * width];
+    Held<width, packs> v;
     Moments mine = {0.0f, 0.0f, 0.0f};
     int at = 0;  // the first pack that stays in registers
     if (!whole) {
         for (; (at + packs) * (int)blockDim.x * width < cols; at += packs) {
-            read<width, packs>(x, at, cols, 0.0f, v);
+            v.load(x, at, cols, 0.0f);
             mine.join(moments_of<width, packs>(v, at, cols, packs * width));
         }
     }
-    read<width, packs>(x, at, cols, 0.0f, v);
+    v.load(x, at, cols, 0.0f);
     int n = 0;
 #pragma unroll
     for (int p = 0; p < packs; ++p) n += place<width>(at + p) < cols ? width : 0;
@@ -142,31 +140,37 @@ __device__ __forceinline__ void layernorm_row(const scalar_t* x, const scalar_t*
 
     const Moments row = over_row<width, Team>(mine, cols, length, table);
     const float mean = divided(row.sum, length), scale = rsqrtf(divided(row.squares, length) + eps);
+    v.again(cols);
 #pragma unroll
-    for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, at + p, cols, mean, scale);
+    for (int p = 0; p < packs; ++p) finish<width>(y, v, p, gamma, beta, at + p, cols, mean, scale);
     if (!whole) {
         for (--at; at >= 0; --at) {  // backwards: what was read last is most likely still in cache
-            read<width, 1>(x, at, cols, 0.0f, v);
-            finish<width>(y, v, gamma, beta, at, cols, mean, scale);
+            Held<width, 1> one;
+            one.load(x, at, cols, 0.0f);
+            finish<width>(y, one, 0, gamma, beta, at, cols, mean, scale);
         }
     }
 }
 
-// 8 numbers a thread, so that 32 registers are enough in float32 and all threads fit. The row is traversed for the sum,
-// for the squares and for the result: in registers if `whole`, else in turns that read it each time.
-template <int width, bool whole>
+// 8 registers of a thread hold numbers, 8 of float32 or 16 of 16 bits, so that 32 registers are enough and all threads
+// fit. The row is traversed for the sum, for the squares and for the result: in registers if `whole`, else in turns that
+// read it each time.
+template <int width, int packs, bool whole>
 __device__ __forceinline__ void eight_a_thread(const scalar_t* x, const scalar_t* gamma, const scalar_t* beta,
                                                scalar_t* y, int cols, float eps, float (*partial)[32]) {
-    const int packs = 8 / width, turns = whole ? 1 : (cols + 8 * blockDim.x - 1) / (8 * blockDim.x);
-    float v[8], sum = 0.0f, squares = 0.0f;
+    constexpr int n = packs * width;
+    const int turns = whole ? 1 : (cols + n * blockDim.x - 1) / (n * blockDim.x);
+    Held<width, packs> v;
+    float sum = 0.0f, squares = 0.0f;
     for (int t = 0; t < turns; ++t) {
-        read<width, packs>(x, t * packs, cols, 0.0f, v);
+        v.load(x, t * packs, cols, 0.0f);
 #pragma unroll
-        for (int i = 0; i < 8; ++i) sum += v[i];
+        for (int i = 0; i < n; ++i) sum += v[i];
     }
     const float mean = divided(over_block<total>(sum, 0.0f, partial[0]), cols);
     for (int t = 0; t < turns; ++t) {
-        if (!whole) read<width, packs>(x, t * packs, cols, 0.0f, v);
+        if (whole) v.again(cols);
+        else v.load(x, t * packs, cols, 0.0f);
 #pragma unroll
         for (int p = 0; p < packs; ++p) {
             if (place<width>(t * packs + p) < cols) {
@@ -178,9 +182,10 @@ __device__ __forceinline__ void eight_a_thread(const scalar_t* x, const scalar_t
     }
     const float scale = rsqrtf(divided(over_block<total>(squares, 0.0f, partial[1]), cols) + eps);
     for (int t = 0; t < turns; ++t) {
-        if (!whole) read<width, packs>(x, t * packs, cols, 0.0f, v);
+        if (whole) v.again(cols);
+        else v.load(x, t * packs, cols, 0.0f);
 #pragma unroll
-        for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, t * packs + p, cols, mean, scale);
+        for (int p = 0; p < packs; ++p) finish<width>(y, v, p, gamma, beta, t * packs + p, cols, mean, scale);
     }
 }
 
@@ -188,15 +193,15 @@ __device__ __forceinline__ void eight_a_thread(const scalar_t* x, const scalar_t
 // instructions. On an H200 in float32: 1 to 3 % less time than layernorm_vec for rows of 512 to 4,096 numbers; at
 // 32,768 x 4,096 1 % less, 0.99 of a copy's speed. In 16 bits, where 8 numbers are one load, 0.49. Few rows leave too
 // few threads: 5.3 us at 128 x 768, where layernorm_vec takes 4.9.
-extern "C" __global__ void __launch_bounds__(512, sizeof(scalar_t) == 4 ? 4 : 2)
+extern "C" __global__ void __launch_bounds__(512, 4)
     layernorm_eight(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma,
                     const scalar_t* __restrict__ beta, scalar_t* __restrict__ y, int cols, float eps) {
     __shared__ float partial[2][32];
     const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;
     x = kept(x) + (long long)blockIdx.x * cols, y += (long long)blockIdx.x * cols;
-    if (!wide) eight_a_thread<1, false>(x, gamma, beta, y, cols, eps, partial);
-    else if (cols <= 8 * (int)blockDim.x) eight_a_thread<WIDE, true>(x, gamma, beta, y, cols, eps, partial);
-    else eight_a_thread<WIDE, false>(x, gamma, beta, y, cols, eps, partial);
+    if (!wide) eight_a_thread<1, 8, false>(x, gamma, beta, y, cols, eps, partial);
+    else if (cols <= 2 * WIDE * (int)blockDim.x) eight_a_thread<WIDE, 2, true>(x, gamma, beta, y, cols, eps, partial);
+    else eight_a_thread<WIDE, 2, false>(x, gamma, beta, y, cols, eps, partial);
 }
 
 // A row of `length` numbers, or a block's `share` of it. `wide`: 16-byte accesses are allowed.
@@ -209,6 +214,8 @@ __device__ __forceinline__ void any_row(const scalar_t* x, const scalar_t* gamma
     else if (share <= turn) layernorm_row<WIDE, 1, true, Team>(x, gamma, beta, y, cols, length, eps, table);
     else if (share <= 2 * turn) layernorm_row<WIDE, 2, true, Team>(x, gamma, beta, y, cols, length, eps, table);
     else if (share <= MOST * turn) layernorm_row<WIDE, MOST, true, Team>(x, gamma, beta, y, cols, length, eps, table);
+    else if (sizeof(scalar_t) == 2 && share <= 2 * MOST * turn)
+        layernorm_row<WIDE, 2 * MOST, true, Team>(x, gamma, beta, y, cols, length, eps, table);
     else layernorm_row<WIDE, 2, false, Team>(x, gamma, beta, y, cols, length, eps, table);
 }
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cudalab import Budget, Kernel, Launch, blocks, counted, draw
-from cudalab.kernels._rows import WARP, clustered, shared, threads_of
+from cudalab.kernels._rows import WARP, clustered, power_of_two, shared, threads_of
 
 EPS = 1e-5  # PyTorch's default
 THREADS = 256  # of a block of layernorm_plain
@@ -29,15 +29,15 @@ def plain(x, gamma, beta, y):
 
 
 def eight(x, gamma, beta, y):
-    """8 elements a thread; a block processes longer rows in turns."""
+    """32 bytes a thread, 8 registers; a block processes longer rows in turns."""
     rows, cols = x.shape
-    threads = min(max(1 << (blocks(cols, 8) - 1).bit_length(), WARP), EIGHT)
+    threads = min(max(power_of_two(blocks(cols, 32 // x.dtype.itemsize)), WARP), EIGHT)
     return Launch((rows,), (threads,), (x, gamma, beta, y, counted(cols, np.int32), np.float32(EPS)))
 
 
 def vec(x, gamma, beta, y):
     rows, cols = x.shape
-    threads = threads_of(rows, cols, x.dtype.itemsize, HELD)
+    threads = threads_of(rows, cols, x.dtype.itemsize, 2 * HELD if x.dtype.itemsize == 2 and cols > 1024 else HELD)
     args = x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)
     return Launch(*shared(rows, threads), args)
 
@@ -45,7 +45,7 @@ def vec(x, gamma, beta, y):
 def cluster(x, gamma, beta, y):
     rows, cols = x.shape
     args = x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)
-    return clustered(rows, cols, HELD, args)
+    return clustered(rows, cols, 2 * HELD if x.dtype.itemsize == 2 else HELD, args)
 
 
 def called(x, gamma, beta):

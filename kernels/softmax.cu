@@ -46,49 +46,91 @@ extern "C" __global__ void softmax_online(const scalar_t* __restrict__ x, scalar
 // 65,536 columns are read one and a half times: three quarters.
 #define HELD 32
 
-template <int width, int packs>
-__device__ __forceinline__ void write(scalar_t* row, int at, int cols, const float* v, float scale) {
-#pragma unroll
-    for (int p = 0; p < packs; ++p) {
-        const int first = place<width>(at + p);
-        PackOf<width> pack;
-#pragma unroll
-        for (int k = 0; k < width; ++k) pack.v[k] = scalar_t(v[p * width + k] * scale);
-        if (first < cols) *reinterpret_cast<PackOf<width>*>(row + first) = pack;
-    }
-}
+// The elements of a thread as float32.
+template <int width_, int packs> struct Floats : Held<width_, packs, 4> {
+    static constexpr int width = width_;
+    using Held<width, packs, 4>::v;
 
-// One row. `whole`: each thread has at most `packs` packs of it.
-template <int width, int packs, bool whole, class Team>
-__device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int cols, Running* table) {
-    const int n = packs * width;
-    float v[n], sum;
-    Running mine;
-    int at = 0;  // the first pack that stays in registers
-    if (!whole) {
-        for (; (at + packs) * (int)blockDim.x * width < cols; at += packs) {
-            read<width, packs>(x, at, cols, -INFINITY, v);
-            extend<n>(mine, v);
+    __device__ __forceinline__ float top() const { return largest_of<packs * width>(v); }
+    __device__ __forceinline__ void extend(Running& mine) { ::extend<packs * width>(mine, v); }
+    // The sum of the exponentials in units of exp(unit).
+    __device__ __forceinline__ float powers(float unit) { return to_powers<packs * width>(v, unit); }
+    // The results, after powers(unit).
+    __device__ __forceinline__ void write(scalar_t* row, int at, int cols, float unit, Running all) {
+        const float scale = (unit == all.top ? 1.0f : power(unit - all.top)) * inverse(all.sum);
+#pragma unroll
+        for (int p = 0; p < packs; ++p) {
+            const int first = place<width>(at + p);
+            PackOf<width> pack;
+#pragma unroll
+            for (int k = 0; k < width; ++k) pack.v[k] = scalar_t(v[p * width + k] * scale);
+            if (first < cols) *reinterpret_cast<PackOf<width>*>(row + first) = pack;
         }
     }
-    read<width, packs>(x, at, cols, -INFINITY, v);
-    Running row;
-    row.top = over_lanes<largest>(fmaxf(mine.top, largest_of<n>(v)), blockDim.x);
-    const float unit = row.top;  // of v: the largest value of this warp
-    sum = to_powers<n>(v, unit);
-    if (!whole) sum += mine.in_units_of(unit);
-    row.sum = over_lanes<total>(sum, blockDim.x);
-    float scale = 1.0f;
-    if (Team::several()) {
-        row = over_warps<Team>(row, table);
-        scale = power(unit - row.top);
+};
+
+// The elements of a thread as 16 bits. Exponentials are computed for the sum and again for the results.
+template <int packs, class T = scalar_t> struct Packed : Held<WIDE, packs> {
+    static constexpr int width = WIDE, pairs = packs * WIDE / 2;
+    using Pair = typename Two<T>::type;
+    using Held<WIDE, packs>::words;
+    float found;
+
+    __device__ __forceinline__ const Pair* all() const { return reinterpret_cast<const Pair*>(words); }
+    __device__ __forceinline__ float top() { return found = largest_in<pairs>(all()); }
+    __device__ __forceinline__ float powers(float unit) const { return sum_of_powers<pairs>(all(), found, unit); }
+    __device__ __forceinline__ void extend(Running& mine) {
+        const float unit = fmaxf(mine.top, top());
+        mine.sum = mine.in_units_of(unit) + powers(unit);
+        mine.top = unit;
     }
-    write<width, packs>(y, at, cols, v, scale * inverse(row.sum));
+    __device__ __forceinline__ void write(scalar_t* row, int at, int cols, float, Running all) {
+        const float scale = inverse(all.sum), rest = -LEAST * scale;  // exp(-inf) is 0, and not LEAST
+        this->again(cols);
+#pragma unroll
+        for (int p = 0; p < packs; ++p) {
+            const int first = place<WIDE>(at + p);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                const Pair pair = reinterpret_cast<const Pair&>(words[p].v[k]);
+                const Pair y = Two<T>::from(fmaf(power_of_16(float(pair.x), all.top), scale, rest),
+                                            fmaf(power_of_16(float(pair.y), all.top), scale, rest));
+                words[p].v[k] = reinterpret_cast<const unsigned&>(y);
+            }
+            if (first < cols) *reinterpret_cast<Words*>(row + first) = words[p];
+        }
+    }
+};
+
+// What a thread keeps where 16-byte accesses are allowed.
+template <int packs, int size = sizeof(scalar_t)> struct Elements : Floats<WIDE, packs> {};
+template <int packs> struct Elements<packs, 2> : Packed<packs> {};
+
+// One row. `whole`: each thread has at most `packs` packs of it.
+template <class Values, int packs, bool whole, class Team>
+__device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int cols, Running* table) {
+    Values v;
+    Running mine, row;
+    int at = 0;  // the first pack that stays in registers
+    if (!whole) {
+        for (; (at + packs) * (int)blockDim.x * Values::width < cols; at += packs) {
+            v.load(x, at, cols, -INFINITY);
+            v.extend(mine);
+        }
+    }
+    v.load(x, at, cols, -INFINITY);
+    row.top = over_lanes<largest>(fmaxf(mine.top, v.top()), Team::lanes());
+    const float unit = row.top;  // of the exponentials: the largest value of this warp
+    row.sum = v.powers(unit);
+    if (!whole) row.sum += mine.in_units_of(unit);
+    row.sum = over_lanes<total>(row.sum, Team::lanes());
+    if (Team::several()) row = over_warps<Team>(row, table);
+    v.write(y, at, cols, unit, row);
     if (!whole) {
         for (at -= packs; at >= 0; at -= packs) {  // backwards: what was read last is most likely still in cache
-            read<width, packs>(x, at, cols, -INFINITY, v);
-            to_powers<n>(v, row.top);
-            write<width, packs>(y, at, cols, v, inverse(row.sum));
+            v.load(x, at, cols, -INFINITY);
+            v.powers(row.top);
+            v.write(y, at, cols, row.top, row);
         }
     }
 }
@@ -97,16 +139,18 @@ __device__ __forceinline__ void softmax_row(const scalar_t* x, scalar_t* y, int 
 template <class Team>
 __device__ __forceinline__ void any_row(const scalar_t* x, scalar_t* y, int length, bool exists, bool wide,
                                         Running* table) {
-    const int turn = blockDim.x * WIDE;           // columns of one pack a thread
-    const int cols = exists ? length : 0;         // no loads or stores, but the warp's shuffles need these lanes
-    constexpr bool one_warp = Team::most == 1, cluster = Team::most > 32;
-    constexpr int few = HELD / 2 / WIDE, many = one_warp ? few : HELD / WIDE;  // packs
-    constexpr int of_long = one_warp ? 1 : cluster ? few : many;               // where registers are few
-    if (!wide) softmax_row<1, 4, false, Team>(x, y, cols, table);
-    else if (length <= turn) softmax_row<WIDE, 1, true, Team>(x, y, cols, table);
-    else if (length <= turn * few) softmax_row<WIDE, few, true, Team>(x, y, cols, table);
-    else if (!one_warp && length <= turn * many) softmax_row<WIDE, many, true, Team>(x, y, cols, table);
-    else softmax_row<WIDE, of_long, false, Team>(x, y, cols, table);
+    const int turn = blockDim.x * WIDE;    // columns of one pack a thread
+    const int cols = exists ? length : 0;  // no loads or stores, but the warp's shuffles need these lanes
+    constexpr bool one_warp = Team::most == 1;
+    constexpr int few = HELD / 2 / WIDE, many = one_warp ? few : HELD / WIDE;        // packs
+    constexpr int most = one_warp || sizeof(scalar_t) == 4 ? many : 2 * HELD / WIDE;
+    constexpr int of_long = one_warp ? 1 : sizeof(scalar_t) == 4 && Team::most > 32 ? few : many;  // where registers are few
+    if (!wide) softmax_row<Floats<1, 4>, 4, false, Team>(x, y, cols, table);
+    else if (length <= turn) softmax_row<Elements<1>, 1, true, Team>(x, y, cols, table);
+    else if (length <= turn * few) softmax_row<Elements<few>, few, true, Team>(x, y, cols, table);
+    else if (many > few && length <= turn * many) softmax_row<Elements<many>, many, true, Team>(x, y, cols, table);
+    else if (most > many && length <= turn * most) softmax_row<Elements<most>, most, true, Team>(x, y, cols, table);
+    else softmax_row<Elements<of_long>, of_long, false, Team>(x, y, cols, table);
 }
 
 // Rows of up to 512 columns, which have one warp or less. With half of HELD, and no code that joins warps, this entry

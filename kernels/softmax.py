@@ -40,7 +40,8 @@ def block_a_row(x, y):
 
 def threads_of_row(rows, cols, itemsize):
     """A power of two: HELD elements a thread, fewer for short rows or few rows, at least one pack."""
-    return threads_of(rows, cols, itemsize, HELD // 2 if cols <= SHORT else HELD)
+    held = HELD // 2 if cols <= SHORT else 2 * HELD if itemsize == 2 and cols > 1024 else HELD
+    return threads_of(rows, cols, itemsize, held)
 
 
 def share(x, y, threads):
@@ -59,7 +60,7 @@ def vec(x, y):
 
 def cluster(x, y):
     rows, cols = x.shape
-    return clustered(rows, cols, HELD, (x, y, np.int64(rows), counted(cols, np.int32)))
+    return clustered(rows, cols, 2 * HELD if x.dtype.itemsize == 2 else HELD, (x, y, np.int64(rows), counted(cols, np.int32)))
 
 
 def called(x):

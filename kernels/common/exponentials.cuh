@@ -44,6 +44,31 @@ template <int n> __device__ __forceinline__ void extend(Running& mine, float* v)
     mine.top = top;
 }
 
+// The largest of 2 n elements; NaN if one is NaN.
+template <int n, class Pair> __device__ __forceinline__ float largest_in(const Pair* pairs) {
+    Pair top = pairs[0];
+#pragma unroll
+    for (int i = 1; i < n; ++i) top = __hmax2_nan(top, pairs[i]);
+    return float(__hmax_nan(top.x, top.y));
+}
+
+// exp(v - top), at least LEAST, for v of 16 bits: 4 instructions. The exponent is -126 times a number in [0, 1], so the
+// compiler knows that the result is not subnormal and omits the instructions that handle subnormals. NaN gives 1.
+constexpr float LEAST = 1.17549435e-38f;  // 2^-126
+__device__ __forceinline__ float power_of_16(float v, float top) {
+    return exp2f(-126.0f * __saturatef((top - v) * (1.44269504f / 126)));
+}
+
+// The sum of exp(v - top) over 2 n elements v, of which `found` is the largest.
+template <int n, class Pair> __device__ __forceinline__ float sum_of_powers(const Pair* pairs, float found, float top) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        sum += power_of_16(float(pairs[i].x), top), sum += power_of_16(float(pairs[i].y), top);
+    if (found == -INFINITY) sum = 0.0f;  // no element but -inf
+    return found < INFINITY ? sum : NAN;
+}
+
 // Combines the results of all warps of a team. One barrier is enough, since each warp brings a sum in units of its own
 // maximum.
 template <class Team> __device__ __forceinline__ Running over_warps(Running warp, Running* table) {

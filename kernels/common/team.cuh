@@ -17,6 +17,7 @@ struct Columns {
 struct Block {
     static constexpr int most = 32;  // warps, and so entries of a table
     __device__ __forceinline__ static bool several() { return blockDim.x > 32; }  // warps
+    __device__ __forceinline__ static int lanes() { return min(blockDim.x, 32); }  // of a warp that share a row
     // Puts `mine`, which all lanes of a warp have, into the table and returns the number of its entries.
     template <class T> __device__ __forceinline__ static int share(const T& mine, T* table) {
         if (threadIdx.x % 32 == 0) table[threadIdx.x / 32] = mine;
