@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from cudalab import Launch, blocks, deep_grid
@@ -12,6 +13,13 @@ BUSY = 2**16  # threads that keep the memory of a large GPU busy, half of what a
 WARP, MOST = 32, 1024  # threads of a warp, and of a block at most
 HALF = 512  # threads of a block of a cluster, so that two blocks fit on a multiprocessor
 SHARERS = 8  # blocks of a cluster, at most: every GPU that has clusters runs as many
+HELD = 32  # elements of float32 that a thread keeps in registers; twice as many of 16 bits, two in a register
+LONG = 1024  # columns above which a thread keeps so many of 16 bits
+
+
+def held(cols: int, itemsize: int) -> int:
+    """The most elements of a row that a thread keeps in registers, where they stay as they lie in memory."""
+    return 2 * HELD if itemsize == 2 and cols > LONG else HELD
 
 
 def threads_of(rows: int, cols: int, itemsize: int, held: int) -> int:
@@ -33,6 +41,14 @@ def clustered(rows: int, cols: int, held: int, args: tuple[Any, ...]) -> Launch:
     sharers = min(max(threads // HALF, 2), SHARERS)
     block = min(max(threads // sharers, WARP), MOST)
     return Launch(deep_grid(sharers, rows), (block,), args, cluster=(sharers,))
+
+
+@cache
+def clusters() -> bool:
+    """Whether the GPU has clusters, as those from sm_90 on do. True without a GPU: the CPU imitates them."""
+    from cudalab.device import cuda
+
+    return cuda.missing() is not None or float(cuda.card(0).architecture) >= 9
 
 
 def teams(rows: int, cols: int, held: int) -> tuple[int, int, int]:

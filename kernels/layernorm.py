@@ -3,11 +3,10 @@
 import numpy as np
 
 from cudalab import Budget, Kernel, Launch, blocks, counted, draw
-from cudalab.kernels._rows import WARP, clustered, power_of_two, shared, threads_of
+from cudalab.kernels._rows import HELD, WARP, clustered, held, power_of_two, shared, threads_of
 
 EPS = 1e-5  # PyTorch's default
 THREADS = 256  # of a block of layernorm_plain
-HELD = 32  # elements that a thread of layernorm_vec keeps in registers
 EIGHT = 512  # threads of a block of layernorm_eight, at most
 
 
@@ -37,7 +36,7 @@ def eight(x, gamma, beta, y):
 
 def vec(x, gamma, beta, y):
     rows, cols = x.shape
-    threads = threads_of(rows, cols, x.dtype.itemsize, 2 * HELD if x.dtype.itemsize == 2 and cols > 1024 else HELD)
+    threads = threads_of(rows, cols, x.dtype.itemsize, held(cols, x.dtype.itemsize))
     args = x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)
     return Launch(*shared(rows, threads), args)
 
@@ -45,17 +44,18 @@ def vec(x, gamma, beta, y):
 def cluster(x, gamma, beta, y):
     rows, cols = x.shape
     args = x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)
-    return clustered(rows, cols, 2 * HELD if x.dtype.itemsize == 2 else HELD, args)
+    return clustered(rows, cols, held(cols, x.dtype.itemsize), args)
 
 
 def called(x, gamma, beta):
-    """layernorm_eight for rows of float32 that fit, and are so many that layernorm_vec would give a thread more.
+    """layernorm_eight for rows of up to 4,096 in whole packs, and so many that layernorm_vec would give a thread more.
 
-    Rows in whole packs: others it would read three times.
+    Rows that are not in whole packs it would read three times.
     """
     rows, cols = x.shape
-    fits = x.dtype.itemsize == 4 and cols % 4 == 0 and 16 * WARP <= cols <= 8 * EIGHT
-    return "layernorm_eight" if fits and 8 * threads_of(rows, cols, 4, HELD) < cols else "layernorm_vec"
+    size = x.dtype.itemsize
+    fits = cols % (16 // size) == 0 and 16 * WARP <= cols <= 8 * EIGHT
+    return "layernorm_eight" if fits and 32 // size * threads_of(rows, cols, size, HELD) < cols else "layernorm_vec"
 
 
 def backward(dy, x, gamma):

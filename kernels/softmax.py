@@ -3,11 +3,11 @@
 import numpy as np
 
 from cudalab import Budget, Kernel, Launch, counted, draw
-from cudalab.kernels._rows import WARP, clustered, shared, threads_of
+from cudalab.kernels._rows import HELD, WARP, clustered, clusters, held, shared, threads_of
 
 THREADS = 256  # of a block of the entries that read a row several times
-HELD = 32  # elements that a thread of softmax_vec keeps in registers
 LARGE = 1 << 20  # elements of an array that is drawn to be timed
+LONGEST = 32 * 1024  # columns that the registers of a block hold; beyond them a cluster has the row
 SHORT = 512  # columns up to which a thread has half of HELD: a warp or less for a row, if there are many rows
 
 
@@ -39,9 +39,8 @@ def block_a_row(x, y):
 
 
 def threads_of_row(rows, cols, itemsize):
-    """A power of two: HELD elements a thread, fewer for short rows or few rows, at least one pack."""
-    held = HELD // 2 if cols <= SHORT else 2 * HELD if itemsize == 2 and cols > 1024 else HELD
-    return threads_of(rows, cols, itemsize, held)
+    """A power of two: `held` elements a thread, fewer for short rows or few rows, at least one pack."""
+    return threads_of(rows, cols, itemsize, HELD // 2 if cols <= SHORT else held(cols, itemsize))
 
 
 def share(x, y, threads):
@@ -60,12 +59,14 @@ def vec(x, y):
 
 def cluster(x, y):
     rows, cols = x.shape
-    return clustered(rows, cols, 2 * HELD if x.dtype.itemsize == 2 else HELD, (x, y, np.int64(rows), counted(cols, np.int32)))
+    return clustered(rows, cols, held(cols, x.dtype.itemsize), (x, y, np.int64(rows), counted(cols, np.int32)))
 
 
 def called(x):
-    """softmax_short where both entries have the same launch."""
+    """softmax_short where both entries have the same launch, softmax_cluster where a block would read a row twice."""
     rows, cols = x.shape
+    if cols > LONGEST and clusters():
+        return "softmax_cluster"
     fits = cols <= SHORT and threads_of_row(rows, cols, x.dtype.itemsize) <= WARP
     return "softmax_short" if fits else "softmax_vec"
 

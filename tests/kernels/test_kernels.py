@@ -157,7 +157,7 @@ def test_a_call_of_softmax_runs_the_entry_for_its_rows():
     """The one for short rows exactly where both would be launched in the same way."""
     kernel, of = KERNELS["softmax"], np.dtype("float16")
     for shape, entry in (((2**18, 128), "short"), ((2**18, 512), "short"), ((2**18, 513), "vec"), ((256, 512), "vec"),
-                         ((3, 31), "short"), ((8192, 4096), "vec")):  # fmt: skip
+                         ((3, 31), "short"), ((8192, 4096), "vec"), ((2, 32768), "vec"), ((2, 32776), "cluster")):  # fmt: skip
         x = np.broadcast_to(np.zeros(1, of), shape)
         chosen = kernel.entry_of_call({"x": x})
         same = len({kernel.launch(e, {"x": x, "y": x[:]}).dims for e in ("softmax_short", "softmax_vec")}) == 1
@@ -171,13 +171,15 @@ def test_a_call_of_softmax_runs_the_entry_for_its_rows():
     assert compare(kernel(x), want, dtype("float32"), kernel.budget(dtype("float32"))).ok
 
 
-@pytest.mark.parametrize("cols", [33001, 33016])
-def test_softmax_of_rows_beyond_the_registers(cols):
+@pytest.mark.parametrize(
+    ("cols", "kind"), [(33001, "float32"), (33016, "float32"), pytest.param(65544, "float16", marks=pytest.mark.sweep)]
+)
+def test_softmax_of_rows_beyond_the_registers(cols, kind):
     """The rest of a row is read again, by pack or by element; a maximum may stand in either part."""
     kernel = KERNELS["softmax"]
-    x = draw((2, cols), np.dtype("float32"), np.random.default_rng(0))
-    x[0, -1], x[1, 0], x[1, 32800:32900] = 9, 9, -np.inf
-    judged(kernel, "softmax_vec", {"x": x}, 16)
+    x = draw((2, cols), np.dtype(kind), np.random.default_rng(0))
+    x[0, -1], x[1, 0], x[1, -200:-100] = 9, 9, -np.inf
+    judged(kernel, "softmax_vec", {"x": x}, 16 if kind == "float32" else 0.6)
 
 
 @pytest.mark.sweep
@@ -214,9 +216,10 @@ def test_rows_are_right_however_they_are_shared_out(entry, kind):
 
 @pytest.mark.parametrize(("shape", "kind", "entry"), [
     ((128, 4096), "float32", "layernorm_vec"), ((16384, 4096), "float32", "layernorm_eight"),
-    ((16384, 4096), "float16", "layernorm_vec"), ((16384, 4100), "float32", "layernorm_vec"),
+    ((16384, 4096), "float16", "layernorm_eight"), ((16384, 4100), "float32", "layernorm_vec"),
     ((65536, 512), "float32", "layernorm_eight"), ((16384, 4095), "float32", "layernorm_vec"),
-    ((65536, 508), "float32", "layernorm_vec"),
+    ((65536, 508), "float32", "layernorm_vec"), ((65536, 516), "float16", "layernorm_vec"),
+    ((16384, 8192), "float16", "layernorm_vec"),
 ])  # fmt: skip
 def test_what_a_call_of_layernorm_runs(shape, kind, entry):
     arrays = {name: DeviceArray(shape[i:], dtype(kind).numpy, 256) for name, i in (("x", 0), ("gamma", 1), ("beta", 1))}

@@ -18,17 +18,18 @@ REASONS = {
     **BLOCK,
     **lines("return fmaf(__fdividef(1.0f, b), fmaf(-q, b, a), q);", ("1.0f", "1.001f", CORRECTION)),
     **lines(
-        "for (int p = 0; p < packs; ++p) finish<width>(y, v + p * width, gamma, beta, at + p, cols, mean, scale);",
+        "for (int p = 0; p < packs; ++p) finish<width>(y, v, p, gamma, beta, at + p, cols, mean, scale);",
         ("p < packs", "p <= packs", PAST),
     ),
-    **lines("read<width, 1>(x, at, cols, 0.0f, v);", ("1", "2", UNREAD)),
+    **lines("Held<width, 1> one;", ("1", "2", UNREAD)),
     **lines(
         "const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;",
         ("== 0;", "== (-1);", SINGLY),
         nth=1,
     ),
     **lines(
-        "else if (cols <= 8 * (int)blockDim.x) eight_a_thread<WIDE, true>(x, gamma, beta, y, cols, eps, partial);",
+        "else if (cols <= 2 * WIDE * (int)blockDim.x) "
+        "eight_a_thread<WIDE, 2, true>(x, gamma, beta, y, cols, eps, partial);",
         ("blockDim.x", "blockDim.y", TURNS),
     ),
     **lines(
@@ -46,8 +47,8 @@ REASONS = {
         ("(all ==", "(d ==", NO_DISTANCE),
     ),
     **lines(
-        "const int packs = 8 / width, turns = whole ? 1 : (cols + 8 * blockDim.x - 1) / (8 * blockDim.x);",
-        ("(cols + 8", "(cols + 9", TURN),
+        "const int turns = whole ? 1 : (cols + n * blockDim.x - 1) / (n * blockDim.x);",
+        ("- 1)", "+ 1)", TURN),
     ),
     **lines(
         "const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0;",

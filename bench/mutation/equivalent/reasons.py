@@ -62,7 +62,10 @@ PHI_16 = {
     **lines("float w = 1.65309007e-06f;", ("1.65309007e-06f", "1.65474316007e-06f", within(0.82)), file=PHI),
     **lines("return x * fabsf(fmaf(-root, root, x > 0.0f ? 1.0f : 0.0f));", ("x >", "x >=", ZERO), file=PHI),
 }
-LANES = lines("for (int s = 16; s > 0; s /= 2)", ("16", "16 + 1", FOLDED), file=REDUCE)
+LANES = lines(
+    "for (int s = 16; s > 0; s /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, s));",
+    ("16", "16 + 1", FOLDED), file=REDUCE,
+)  # fmt: skip
 ALL_LANES = "after the exchange all lanes of the warp have the value: the others write what the first would"
 ONE_WARP = "of a row that one warp has: through shared memory it gets the same value"
 POWERS = "a team has a power of two of threads: none has 33"

@@ -14,22 +14,21 @@ REASONS = {
     **LANES,
     **BLOCK,
     **lines(
-        "row.top = over_lanes<largest>(fmaxf(mine.top, largest_of<n>(v)), blockDim.x);",
-        ("(v))", "(v) - 1)", NEAR),
-        ("x);", "x) - 1;", NEAR),
+        "row.top = over_lanes<largest>(fmaxf(mine.top, v.top()), Team::lanes());",
+        ("lanes());", "lanes()) - 1;", NEAR),
     ),
     **lines(
-        "else if (!one_warp && length <= turn * many) softmax_row<WIDE, many, true, Team>(x, y, cols, table);",
+        "else if (many > few && length <= turn * many) softmax_row<Elements<many>, many, true, Team>(x, y, cols, table);",
         ("<= turn", "< turn", LONG),
         ("turn *", "turn /", LONG),
     ),
     **lines("const int turn = blockDim.x * WIDE;", ("blockDim.x", "blockDim.y", LONG)),
     **lines("const int cols = exists ? length : 0;", (": 0", ": (-1)", NOTHING)),
     **lines(
-        "else if (length <= turn) softmax_row<WIDE, 1, true, Team>(x, y, cols, table);", ("1, true", "2, true", HOLLOW)
+        "else if (length <= turn) softmax_row<Elements<1>, 1, true, Team>(x, y, cols, table);", ("<1>", "<2>", HOLLOW)
     ),
     **lines(
-        "else if (length <= turn * few) softmax_row<WIDE, few, true, Team>(x, y, cols, table);",
+        "else if (length <= turn * few) softmax_row<Elements<few>, few, true, Team>(x, y, cols, table);",
         ("length <= turn * few", "false", LONG),
     ),
     **lines(
@@ -44,5 +43,5 @@ REASONS = {
         ("== 4", "== 5", WITHIN),
         file=EXPONENTIALS,
     ),
-    **lines("if (!wide) softmax_row<1, 4, false, Team>(x, y, cols, table);", ("!wide", "true", ELEMENTS)),
+    **lines("if (!wide) softmax_row<Floats<1, 4>, 4, false, Team>(x, y, cols, table);", ("!wide", "true", ELEMENTS)),
 }
