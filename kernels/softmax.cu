@@ -144,7 +144,7 @@ __device__ __forceinline__ void any_row(const scalar_t* x, scalar_t* y, int leng
     constexpr bool one_warp = Team::most == 1;
     constexpr int few = HELD / 2 / WIDE, many = one_warp ? few : HELD / WIDE;        // packs
     constexpr int most = one_warp || sizeof(scalar_t) == 4 ? many : 2 * HELD / WIDE;
-    constexpr int of_long = one_warp ? 1 : sizeof(scalar_t) == 4 && Team::most > 32 ? few : many;  // where registers are few
+    constexpr int of_long = one_warp ? 1 : sizeof(scalar_t) == 4 && Team::most > 32 ? few : many;  // registers are few
     if (!wide) softmax_row<Floats<1, 4>, 4, false, Team>(x, y, cols, table);
     else if (length <= turn) softmax_row<Elements<1>, 1, true, Team>(x, y, cols, table);
     else if (length <= turn * few) softmax_row<Elements<few>, few, true, Team>(x, y, cols, table);

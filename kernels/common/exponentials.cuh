@@ -4,6 +4,7 @@
 // exponent is above 0, so nothing overflows.
 #pragma once
 #include "team.cuh"
+#include "two.cuh"
 
 // The largest value so far, and the sum of the exponentials in units of exp(top).
 struct Running {

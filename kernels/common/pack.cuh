@@ -14,17 +14,6 @@ struct __align__(16) Words {
     unsigned v[4];
 };
 
-// Two elements of 16 bits, which share a register.
-template <class T> struct Two;
-template <> struct Two<__half> {
-    using type = __half2;
-    __device__ __forceinline__ static type from(float a, float b) { return __floats2half2_rn(a, b); }
-};
-template <> struct Two<__nv_bfloat16> {
-    using type = __nv_bfloat162;
-    __device__ __forceinline__ static type from(float a, float b) { return __floats2bfloat162_rn(a, b); }
-};
-
 // Whether 16-byte accesses through these pointers are allowed. A slice such as x[1:] may start off a 16-byte boundary,
 // where such an access faults.
 template <class... T> __device__ __forceinline__ bool aligned16(const T*... pointers) {

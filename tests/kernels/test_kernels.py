@@ -157,7 +157,8 @@ def test_a_call_of_softmax_runs_the_entry_for_its_rows():
     """The one for short rows exactly where both would be launched in the same way."""
     kernel, of = KERNELS["softmax"], np.dtype("float16")
     for shape, entry in (((2**18, 128), "short"), ((2**18, 512), "short"), ((2**18, 513), "vec"), ((256, 512), "vec"),
-                         ((3, 31), "short"), ((8192, 4096), "vec"), ((2, 32768), "vec"), ((2, 32776), "cluster")):  # fmt: skip
+                         ((3, 31), "short"), ((8192, 4096), "vec"), ((2, 32768), "vec"),
+                         ((2, 32776), "cluster")):  # fmt: skip
         x = np.broadcast_to(np.zeros(1, of), shape)
         chosen = kernel.entry_of_call({"x": x})
         same = len({kernel.launch(e, {"x": x, "y": x[:]}).dims for e in ("softmax_short", "softmax_vec")}) == 1

@@ -18,7 +18,8 @@ REASONS = {
         ("lanes());", "lanes()) - 1;", NEAR),
     ),
     **lines(
-        "else if (many > few && length <= turn * many) softmax_row<Elements<many>, many, true, Team>(x, y, cols, table);",
+        "else if (many > few && length <= turn * many) "
+        "softmax_row<Elements<many>, many, true, Team>(x, y, cols, table);",
         ("<= turn", "< turn", LONG),
         ("turn *", "turn /", LONG),
     ),
