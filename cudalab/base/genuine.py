@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from operator import attrgetter, is_
+from operator import attrgetter, is_, itemgetter
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -74,6 +74,8 @@ class _Owner:
 
     def __init__(self, owner: ModuleType | type, path: str, watched: Mapping[str, object]) -> None:
         self.owner, self.path, self.watched = owner, path, watched
+        self._get = itemgetter(*watched) if len(watched) > 1 else lambda now: tuple(now[name] for name in watched)
+        self._values = tuple(watched.values())
         self.names = frozenset(vars(owner))
         functions = {name: getattr(value, "__func__", value) for name, value in watched.items()}
         self.functions = {name: f for name, f in functions.items() if isinstance(f, FunctionType)}
@@ -82,7 +84,7 @@ class _Owner:
     def replaced(self) -> Iterator[str]:
         """The names of what was replaced, has other code, or hides something; quick where there is nothing."""
         now = vars(self.owner)
-        if not all(map(is_, map(now.get, self.watched), self.watched.values())):
+        if not self._as_before(now):
             root = self.path.partition(".")[0]
             differ = (name for name, value in self.watched.items() if now.get(name) is not value)
             yield from (f"{self.path}.{name}" for name in differ if not _by_the_library(now.get(name), root))
@@ -91,6 +93,13 @@ class _Owner:
             yield from (f"{self.path}.{name}" for (name, function), code in pairs if function.__code__ is not code)
         if not now.keys() <= self.names:
             yield from (f"{self.path}.{name}" for name in now.keys() - self.names if _hides(self.owner, name))
+
+    def _as_before(self, now: Mapping[str, object]) -> bool:
+        """Whether each watched name has the object that it had. All of thousands take half a millisecond."""
+        try:
+            return all(map(is_, self._get(now), self._values))
+        except KeyError:  # a name is gone
+            return False
 
 
 _CODE = attrgetter("__code__")

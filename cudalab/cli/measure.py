@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from cudalab.base import garbage
 from cudalab.base.errors import CudalabError, why
+from cudalab.base.globs import split
 from cudalab.base.text import visible
 from cudalab.cli import terminal
 from cudalab.cli.live import progress_shown
@@ -49,8 +51,10 @@ def measured(
     """The same as `measure`, with the comparison of `bench --against` that was printed, if there is one."""
     from cudalab.engine import process
 
+    if terminal.is_program():
+        garbage.seldom()
     quiet = options.pop("quiet", False)
-    with process.ahead(kernels) if terminal.is_program() else nullcontext():
+    with process.ahead(_ahead(kernels, options)) if terminal.is_program() else nullcontext():
         run, options, output = _run(work, kernels, options, output, study, quiet)
     return run, _show(run, options, format, output, costs, min_effect, quiet, advice, everything)
 
@@ -71,11 +75,12 @@ def _run(
         writable(output)
     before, here = _version(output), _folder()
     target = os.path.abspath(output) if output and here else output or ""  # a spec may go to another folder
+    name = str(click.get_current_context().info_name)
     try:
         with progress_shown(quiet, _what_begins(kernels, study)) as progress:
 
             def told(event: Progress) -> None:
-                _load_what_prints()  # a worker is busy meanwhile
+                _load_what_prints(name)  # a worker is busy meanwhile
                 progress(event)
 
             run = work(*kernels, **options, output=target, progress=told)
@@ -87,6 +92,15 @@ def _run(
         _stopped(stop, output if written else None, study, bool(output))
 
 
+def _ahead(kernels: tuple[str, ...], options: dict[str, Any]) -> tuple[str, ...]:
+    """What a worker that is started ahead gets: kernels, and whether a variant that is chosen may run PyTorch."""
+    from cudalab.engine.start import NO_TORCH
+
+    only = split(options.get("only") or "")
+    chosen = not only or any(word[0] in "t*?[" for word in only)
+    return kernels if chosen or not kernels else (NO_TORCH, *kernels)
+
+
 def _folder() -> str:
     """The current folder; "" if it is gone."""
     try:
@@ -96,9 +110,16 @@ def _folder() -> str:
 
 
 @cache
-def _load_what_prints() -> None:
+def _load_what_prints(command: str) -> None:
     from cudalab.cli import next_steps  # noqa: F401
-    from cudalab.report import flat, markdown, study_text, table, without_gpu  # noqa: F401
+    from cudalab.report import flat, markdown, table  # noqa: F401
+
+    if command == "study":
+        from cudalab.report import study_text  # noqa: F401
+    if command == "bench":
+        from cudalab.report import without_gpu  # noqa: F401
+    if command == "check":
+        from cudalab.tools.inspect import compilers  # noqa: F401
 
 
 def _show(

@@ -18,7 +18,6 @@ from cudalab.results import record
 from cudalab.results.record import Case, Results
 from cudalab.spec.find import is_path
 from cudalab.spec.sizes import USUAL
-from cudalab.tools.inspect import compilers
 
 MOST = 3
 INDENT = len("next: ")
@@ -74,7 +73,7 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
     elif not failed:
         verb = "bench" if run.timed else "check"
         yield _command(verb, *again, "-o", f"{verb}.json"), "keeps all results, for show and compare"
-    if not run.timed and not failed and _on_cpu(run) and not compilers.missing():  # the screen of a bench names it
+    if not run.timed and not failed and _on_cpu(run) and _inspects():  # the screen of a bench names it
         yield _command("inspect", first), "what bounds it on a GPU"
     if not run.timed and not failed and not run.options.get("sanitize"):
         yield _command("check", "--sanitize", *again), "looks for memory errors too"
@@ -141,6 +140,13 @@ def _asked(run: Results) -> list[str]:
 def _on_cpu(run: Results) -> bool:
     """Say whether the CPU ran entries of a `.cu`."""
     return run.machine.device == "cpu" and any(c.backend in record.ENTRIES for c in run.cases)
+
+
+def _inspects() -> bool:
+    """Whether `cudalab inspect` has what it needs."""
+    from cudalab.tools.inspect import compilers  # which a run whose kernels are WRONG does not load
+
+    return not compilers.missing()
 
 
 def _command(*words: str) -> str:

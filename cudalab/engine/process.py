@@ -76,13 +76,14 @@ class Process:
     """
 
     def __init__(self, kernels: Sequence[str] = ()) -> None:
+        self.ahead = bool(kernels)
         self._board = os.memfd_create("cudalab-board")
         os.lseek(
             self._board, messages.END, os.SEEK_SET
         )  # what a kernel writes to a file that it does not know goes there
         try:
             self._child: Child[Report] = Child(
-                "cudalab.engine.worker.main", str(self._board), *kernels, answers=Report,
+                "cudalab.engine.start.main", str(self._board), *kernels, answers=Report,
                 env={**ALLOCATOR, **os.environ}, share=(self._board,), echo=(child.OUT, child.ERR),
             )  # fmt: skip
         except BaseException:

@@ -6,15 +6,14 @@ a variant is made ready, how its result is judged, and which clocks it has.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
 
+from cudalab.base import garbage
 from cudalab.base.errors import Broken, NotOnCpu, Unavailable, kept, message_of
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Glimpse, Step
@@ -85,7 +84,7 @@ class Round(Generic[V, W]):
             bad = tuple(label for label in self.cases if label not in self.works)
             for label in self.job.wait(self.group, bad):
                 self.works.pop(label, None)
-            with self.job.phase("timing"), _little_garbage():
+            with self.job.phase("timing"), garbage.little():
                 self._time(self._all_clocks())
         return list(self.cases.values())
 
@@ -178,20 +177,3 @@ class Round(Generic[V, W]):
     def at(self, phase: str, label: str) -> None:
         """Tell what is done next, so that a crash or a hang is blamed on it."""
         self.job.at(Step(str(self.group), phase, label))
-
-
-@contextmanager
-def _little_garbage() -> Iterator[None]:
-    """Collect garbage, and until the end leave what lives now out of collections: each takes 0.2 s with PyTorch loaded.
-    A program that has done so before (`gc.freeze`) keeps its own choice. From Python 3.12 on a few hundred objects that
-    never die are always left out.
-    """
-    gc.collect()
-    if gc.get_freeze_count() > len(gc.get_objects()) // 10:
-        yield
-        return
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

@@ -12,7 +12,6 @@ from cudalab.base import cache
 from cudalab.base.bounded import guarded
 from cudalab.base.errors import InputError, Unavailable, need_seconds, unknown
 from cudalab.engine import against as earlier
-from cudalab.engine import cross_check as other_clock
 from cudalab.engine import plan
 from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import Group
@@ -118,6 +117,8 @@ def bench(
     if flush not in timing.FLUSHES:
         raise unknown("flush", flush, timing.FLUSHES)
     if cross_check:
+        from cudalab.engine import cross_check as other_clock
+
         other_clock.chosen(cross_check)
     setup = setup_of(options, wanted, groups)
 

@@ -51,6 +51,10 @@ Doing: TypeAlias = Generator[None, None, T]  # steps towards a T
 Quiet: TypeAlias = Callable[[], AbstractContextManager[object]]
 
 
+class _Ended(Unavailable):
+    """A worker ended or hung before it had opened the device."""
+
+
 class Death(msgspec.Struct, frozen=True):
     """Why a group was not finished: the variant that was at work ("": none), and the reason for its row."""
 
@@ -78,6 +82,7 @@ class Supervisor:
         self.hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
         self._process: Process | None = None
         self._begun = 0.0  # when the worker was started that has not opened its device yet
+        self._ahead = False  # whether it loads what a spec needs before it is asked
         self.waiting = False  # whether the worker has prepared its task, and waits for `go`
         self.bad: tuple[str, ...] = ()  # variants of that task that will have no times
         self._struck: tuple[str, ...] = ()  # of those, the ones that have ended or hung a worker
@@ -305,6 +310,7 @@ class Supervisor:
         """Start a worker, and do not wait until it has opened the device."""
         self._begun = perf_counter()
         worker = self._process = started()
+        self._ahead = worker.ahead
         with self._ending_if_it_fails():
             worker.send(self.setup, Step("worker", "start"))
 
@@ -318,8 +324,9 @@ class Supervisor:
             return True
         try:
             return self._has_opened(wait)
-        except errors.Unavailable:
-            if not (self.setup.process and self.setup.backends):
+        except errors.Unavailable as error:
+            ahead = self._ahead and isinstance(error, _Ended)
+            if not ahead and not (self.setup.process and self.setup.backends):
                 raise
         self.setup = msgspec.structs.replace(self.setup, backends=())
         self.begin()
@@ -332,7 +339,7 @@ class Supervisor:
             try:
                 report = self._process.receive(limit, self.progress) if wait else self._process.poll()
             except Ended as ended:
-                raise Unavailable(f"the device cannot be used: {self._death(ended).reason}") from None
+                raise _Ended(f"the device cannot be used: {self._death(ended).reason}") from None
             if report is None:
                 if start - self._begun > limit:
                     raise Unavailable(f"the device cannot be used: it did not open within {limit:g} s")

@@ -1,6 +1,6 @@
 """The worker process of a run: it owns the device and does one task after the other. Any task may crash it.
 
-`cudalab.engine.process` starts it; it reads and writes what `cudalab.engine.messages` defines. Kernels and libraries
+`cudalab.engine.start` calls it; it reads and writes what `cudalab.engine.messages` defines. Kernels and libraries
 may print to standard output and standard error.
 """
 
@@ -23,7 +23,7 @@ from typing import NoReturn
 import msgspec
 
 from cudalab import backends, timing
-from cudalab.base import genuine
+from cudalab.base import garbage, genuine
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
@@ -45,6 +45,7 @@ OOM_SCORE = "500"  # of 1000: if memory runs out, the system ends this process a
 def main(parent: Parent, shared: str, *kernels: str) -> None:
     board = int(shared)
     os.set_inheritable(board, False)
+    garbage.seldom()
     _set_apart()
     if kernels and driver.absent():  # else the device is opened before a spec loads libraries that use it
         processes.prepare()

@@ -13,8 +13,10 @@ can never complete, misaligned accesses and failed asserts are, and end the laun
 
 from __future__ import annotations
 
-from cudalab.host.compiler import address_sanitizer, build, compile_source, compiler_missing, compiler_version
-from cudalab.host.module import Ends, Module, Order, load
+from cudalab.host.compiler import build, compile_source
+from cudalab.host.gxx import address_sanitizer, compiler_missing, compiler_version
+from cudalab.host.launch_rules import Order
+from cudalab.host.module import Ends, Module, load
 
 __all__ = [
     "Ends",

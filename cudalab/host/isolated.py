@@ -17,11 +17,13 @@ import numpy as np
 from cudalab.base import errors
 from cudalab.base.errors import CudalabError, LaunchError, OverrunError
 from cudalab.host import processes
-from cudalab.host.compiler import Built, place_of
+from cudalab.host.compiler import Built
 from cudalab.host.executor import Order, Reply
+from cudalab.host.gxx import place_of
+from cudalab.host.launch_rules import Order as Turns
+from cudalab.host.launch_rules import Triple
 from cudalab.host.lent import Loans
-from cudalab.host.module import CODE, FAR_ACCESSES, Ends, LastAccess, Triple
-from cudalab.host.module import Order as Turns
+from cudalab.host.module import CODE, FAR_ACCESSES, Ends, LastAccess
 
 
 class Isolated:

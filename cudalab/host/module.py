@@ -13,28 +13,12 @@ import numpy as np
 
 from cudalab.base.errors import InputError, LaunchError, NotOnCpu, OverrunError, RaceError, Unavailable, unknown
 from cudalab.base.threads import cores
-from cudalab.host.compiler import STANDARD, Built, compile_source, place_of
+from cudalab.host.compiler import STANDARD, Built, compile_source
+from cudalab.host.gxx import place_of
+from cudalab.host.launch_rules import Order, Triple, box, check_cooperative, check_shape, misfit, turns
 from cudalab.spec.entry_names import constant_named
 from cudalab.spec.launch_check import wrong_cluster
 
-Triple = tuple[int, int, int]
-
-# CUDA programming guide, "Technical specifications per compute capability" (the same since 3.0);
-# shared memory is the most that any card gives to one block (9.0 and 10.0: 227 KiB).
-_GRID_LIMIT = (2**31 - 1, 65535, 65535)
-_BLOCK_LIMIT = (1024, 1024, 64)
-_THREADS_LIMIT = 1024
-_SHARED_LIMIT = 227 * 1024
-
-# What an H200 holds at once, the rule for cooperative launches on the CPU: its multiprocessors, and what each has room
-# for; the system reserves shared memory for each block.
-_SMS, _SM_THREADS, _SM_BLOCKS, _SM_SHARED, _RESERVED_SHARED = 132, 2048, 32, 228 * 1024, 1024
-
-# The order in which threads run (order.h). A number is the seed of a shuffle.
-ORDERS = {"alternating": 0, "forward": 1, "reverse": 2}
-Order = str | int
-
-_OTHER, _POINTER, _INTEGER, _FLOATING = range(4)  # launch.h, parameter_kind
 _OVERRUN = "wrote up to "  # fibers.h, check_shared_memory
 _NOT_HERE = " cannot run on the CPU"  # volatile.h, of a pointer that turns out to be one to shared memory
 CODE = re.compile("@([0-9a-f]+)@")  # races.h, tell
@@ -44,7 +28,6 @@ REACH = 1 << 36  # bytes on both sides of an array of `reserved` that belong to 
 WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
 ACCESSES = 20_000_000  # that are followed in one launch
 FAR_ACCESSES = 400_000  # the same in reserved arrays, of which each may take a page of memory
-_KIND_NAMES = ("a value", "a pointer", "an integer", "a floating point number")
 
 
 class Ends(NamedTuple):
@@ -124,24 +107,24 @@ class Module:
         """
         if entry not in self._parameters:
             raise unknown("entry", entry, self.entries)
-        _check_shape(entry, grid, block, shared)
+        check_shape(entry, grid, block, shared)
         size = self._cluster(entry, grid, cluster)
         if cooperative:
-            _check_cooperative(entry, grid, block, shared)
+            check_cooperative(entry, grid, block, shared)
         if self._one_block and (cooperative or math.prod(size) > 1):
             raise Unavailable(
                 "the address sanitizer cannot follow blocks that run at the same time and have static __shared__ arrays"
             )
-        turns = _turns(order)
+        taken = turns(order)
         boxes = self._boxes(entry, args)
         if 0 in grid:
             return
-        pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
+        pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(one.ctypes.data for one in boxes))
         run = self._runner(entry)
         if (last := Module._last) not in (None, self):
             last._library.cudalab_forget()
         Module._last = self
-        self._library.cudalab_set_order(ctypes.c_uint64(turns), probe, ctypes.c_double(limit))
+        self._library.cudalab_set_order(ctypes.c_uint64(taken), probe, ctypes.c_double(limit))
         self._library.cudalab_set_groups(*map(ctypes.c_uint, size), int(cooperative))
         if self._watches:
             self._watch(args)
@@ -174,15 +157,15 @@ class Module:
         """
         if entry not in self._parameters:
             raise unknown("entry", entry, self.entries)
-        _check_shape(entry, grid, block, shared)
+        check_shape(entry, grid, block, shared)
         if math.prod(self._cluster(entry, grid, None)) > 1:
             raise LaunchError(f"{entry}: a launch with clusters cannot run only some blocks")
         boxes = self._boxes(entry, args)
         if 0 in grid:
             return Ends({}, [])
-        pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(box.ctypes.data for box in boxes))
+        pointers = (ctypes.c_void_p * max(1, len(boxes)))(*(one.ctypes.data for one in boxes))
         run = self._runner(entry)
-        self._library.cudalab_set_order(ctypes.c_uint64(_turns("alternating")), 0, ctypes.c_double(math.inf))
+        self._library.cudalab_set_order(ctypes.c_uint64(turns("alternating")), 0, ctypes.c_double(math.inf))
         self._library.cudalab_set_groups(1, 1, 1, 0)
         self._watch_none(True, ends, REACH, accesses)
         self._watched = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.size]
@@ -273,7 +256,7 @@ class Module:
         full = constant_named(name, self.constants)
         address, size, element, kind = self._describe_constant(full)
         value = np.ascontiguousarray(value)
-        if wrong := _misfit(value, size, element, kind):
+        if wrong := misfit(value, size, element, kind):
             raise InputError(f"constant {name}: {wrong}")
         ctypes.memmove(address, value.ctypes.data, size)
         self._constants[full] = self._read_constant(full)
@@ -317,7 +300,7 @@ class Module:
         if len(args) != len(parameters):
             raise LaunchError(f"{entry} has {len(parameters)} parameters, got {len(args)} arguments")
         return [
-            _box(f"{entry}: argument {i + 1} of {len(args)}", value, size, kind)
+            box(f"{entry}: argument {i + 1} of {len(args)}", value, size, kind)
             for i, (value, (size, kind)) in enumerate(zip(args, parameters, strict=True))
         ]
 
@@ -361,75 +344,3 @@ def load(
     return Module(
         built, workers=1 if sanitize or races else 0
     )  # one: static __shared__ arrays are static variables there
-
-
-def _misfit(value: np.ndarray, size: int, element: int, kind: int) -> str:
-    """Why a value does not fit a `__constant__` variable; "" if it does."""
-    if kind in (_INTEGER, _FLOATING):
-        fits = value.dtype.itemsize == element and (value.dtype.kind in "iub") == (kind == _INTEGER)
-        if not fits:
-            bits, names = 8 * element, {_INTEGER: "integers", _FLOATING: "floating point numbers"}
-            return f"got {value.dtype.name}, and its elements are {bits}-bit {names[kind]}"
-    if value.nbytes != size:
-        elements = f" ({size // element} elements)" if size > element else ""
-        return f"got {value.nbytes} bytes (shape {value.shape}), and it has {size} bytes{elements}"
-    return ""
-
-
-def _box(where: str, value: object, size: int, kind: int) -> np.ndarray:
-    if isinstance(value, np.ndarray):
-        if kind != _POINTER:
-            raise LaunchError(f"{where} is an array, but the parameter is {_KIND_NAMES[kind]}")
-        return np.array([value.ctypes.data], np.uintp)
-    if not isinstance(value, np.generic):
-        raise LaunchError(
-            f"{where} is a {type(value).__name__}; pass a NumPy array, or a NumPy scalar such as "
-            "np.int64(n), which says how many bytes the kernel gets"
-        )
-    given = f"np.{value.dtype.name}"
-    if kind == _POINTER:
-        raise LaunchError(f"{where} is the scalar {given}, but the parameter is a pointer")
-    if value.dtype.itemsize != size:
-        raise LaunchError(f"{where} is {given} with {value.dtype.itemsize} bytes, but the parameter has {size} bytes")
-    if (kind, value.dtype.kind) in {(_INTEGER, "f"), (_FLOATING, "i"), (_FLOATING, "u")}:
-        raise LaunchError(f"{where} is {given}, but the parameter is {_KIND_NAMES[kind]}")
-    return np.array([value], value.dtype)
-
-
-def _check_shape(entry: str, grid: Triple, block: Triple, shared: int) -> None:
-    for what, got, least, limits in (
-        ("grid", grid, 0, _GRID_LIMIT),
-        ("block", block, 1, _BLOCK_LIMIT),
-    ):
-        if len(got) != 3:
-            raise LaunchError(f"{entry}: {what} must have three dimensions, got {got}")
-        for axis, size, limit in zip("xyz", got, limits, strict=True):
-            if not least <= size <= limit:
-                raise LaunchError(f"{entry}: {what} {axis} is {size}, CUDA allows {least} to {limit}")
-    threads = block[0] * block[1] * block[2]
-    if threads > _THREADS_LIMIT:
-        raise LaunchError(f"{entry}: block {tuple(block)} has {threads} threads, CUDA allows {_THREADS_LIMIT}")
-    if not 0 <= shared <= _SHARED_LIMIT:
-        raise LaunchError(f"{entry}: {shared} bytes of shared memory, a GPU has at most {_SHARED_LIMIT}")
-
-
-def _check_cooperative(entry: str, grid: Triple, block: Triple, shared: int) -> None:
-    """Refuse a grid whose blocks an H200 cannot hold at once; registers and static shared memory are not counted."""
-    threads, blocks = math.prod(block), math.prod(grid)
-    room = min(_SM_THREADS // threads, _SM_BLOCKS, _SM_SHARED // (shared + _RESERVED_SHARED))
-    if blocks > room * _SMS:
-        raise LaunchError(
-            f"{entry}: a cooperative launch of {blocks} blocks of {threads} threads is too large: a GPU holds "
-            f"{room * _SMS} of them at once (an H200: {_SMS} multiprocessors with {room} blocks each); launch at "
-            "most that many, and let each block do the work of several"
-        )
-
-
-def _turns(order: Order) -> int:
-    if isinstance(order, str):
-        if order not in ORDERS:
-            raise unknown("order", order, ORDERS)
-        return ORDERS[order]
-    if order < 0:
-        raise InputError(f"the seed of an order is {order}; give a whole number that is not negative")
-    return len(ORDERS) + int(order) % 2**63

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cudalab.base.errors import CompileError, NotOnCpu, SpecError
 from cudalab.host import system_calls
-from cudalab.spec import entry_names, host_part
+from cudalab.spec import entry_names, host_libraries
 from cudalab.spec.cuda_source import blank_comments, entries_of, split_parameters
 
 # With any of these the threads of a block depend on each other, and each gets a stack of its own. The lab's headers
@@ -51,9 +51,9 @@ _REMEDY = {
     "shuffles and votes without a mask": "no GPU since Volta has them; use those that end in _sync",
     "CUB's device-wide algorithms": "the host launches them; measure them as a rival (rivals= of the spec)",
     "Thrust's algorithms and containers": "the host launches them; measure them as a rival (rivals= of the spec)",
-    "the CUDA runtime's API": f"the lab allocates, copies and launches; {host_part.REMEDY}",
+    "the CUDA runtime's API": f"the lab allocates, copies and launches; {host_libraries.REMEDY}",
     "kernel launches from a .cu (dynamic parallelism, host code)": "the spec says how entries are launched; where this "
-    f"is host code, {host_part.REMEDY}",
+    f"is host code, {host_libraries.REMEDY}",
 }
 # CUDA's and its libraries' headers that are not in include/. nvcc knows whether there is one of another name.
 _HEADERS = re.compile(
@@ -211,7 +211,7 @@ def without_header(message: str) -> str | None:
     if not lacking or not _HEADERS.match(lacking["header"]):
         return None
     said = f"{lacking['file']}:{lacking['line']}: <{lacking['header']}> cannot run on the CPU"
-    advice = host_part.advice(lacking["header"])
+    advice = host_libraries.advice(lacking["header"])
     return f"{said}; {advice}" if advice else said
 
 

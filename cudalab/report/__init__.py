@@ -21,7 +21,7 @@ def render(
     first) only apply to the table. So does `everything`: a bench without a GPU has the tables of its times in
     place of a short screen (`without_gpu`); `costs` asks for them as well.
     """
-    from cudalab.report import columns, flat, markdown, study_text, table
+    from cudalab.report import columns, flat, markdown, table
 
     formats: dict[str, Callable[[], str]] = {
         "table": lambda: table.render(results, width, color, costs, plots, height),
@@ -34,6 +34,8 @@ def render(
 
         formats["table"] = lambda: without_gpu.render(results, width, color)
     if results.of_study:
+        from cudalab.report import study_text
+
         formats["table"] = lambda: study_text.render(results, width, color, costs, plots, height)
         formats["markdown"] = lambda: study_text.markdown(results)
     if format not in formats:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cudalab.spec import c_expression
+from cudalab.spec.body_text import vector_bytes
 from cudalab.spec.cuda_source import Parameter
 from cudalab.spec.dtype import DTYPES, of_c
 from cudalab.spec.dtype_macro import NAME as SCALAR  # the dtype of the kernel, where it has several
 from cudalab.spec.guessed_layout import Extent, Layout, matrices
 from cudalab.spec.guessed_threads import THREADS
 from cudalab.spec.host_launch import HostLaunch
-from cudalab.spec.kernel_body import ATOMIC, PASSED, READ, UPDATE, WRITE, Body, vector_bytes
+from cudalab.spec.kernel_body import ATOMIC, PASSED, READ, UPDATE, WRITE, Body
 from cudalab.spec.signatures import Signature
 
 SIZES = ("n", "N", "size", "length", "len", "count", "total", "numel", "num_elements")

@@ -21,7 +21,7 @@ from cudalab.spec import (
     cuda_source,
     dtype_macro,
     entry_names,
-    host_part,
+    host_libraries,
     launch_check,
     rival,
     shape_mistakes,
@@ -288,7 +288,7 @@ class Kernel(Sized):
         own = (option.removeprefix("-D").partition("=") for option in self.options if option.startswith("-D"))
         values = {name: str(value) for name, value in self.parameters.items()}
         return {
-            host_part.MACRO: "1",
+            host_libraries.MACRO: "1",
             dtype_macro.name_for(self.cu): dtype.macro,
             **{name: value if given else "1" for name, given, value in own},
             **values,

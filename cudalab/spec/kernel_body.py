@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cudalab.spec import c_expression as c
+from cudalab.spec.body_text import closing, further, steps_of, vector_bytes, with_ranks
 from cudalab.spec.cuda_source import split_parameters
 from cudalab.spec.dtype import of_c
 
@@ -30,8 +31,6 @@ _UPDATED = re.compile(r"(?:\.\w+\s*)?(?:(?:[-+*/%&|^]|<<|>>)=|\+\+|--)")
 _CLOSED = re.compile(r"^(?:\)\s*)+(?:\[\s*0\s*\]\s*)?(?=[-+*/]?=(?!=))")  # as in FLOAT4(y[i]) = ...
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^<>;]*>)?\s*$")
 _CASTS = ("reinterpret_cast", "static_cast", "const_cast")
-_RANKS = {"this_grid": "(blockIdx.x * blockDim.x + threadIdx.x)", "this_thread_block": "threadIdx.x"}
-_SIZES = {"this_grid": "(gridDim.x * blockDim.x)", "this_thread_block": "blockDim.x"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Body:
     def __init__(
         self, code: str, arrays: Mapping[str, int], wide: Mapping[str, int], numbers: Mapping[str, int]
     ) -> None:
-        self.code, self._arrays, self._wide, self._numbers = _with_ranks(code), arrays, wide, numbers
+        self.code, self._arrays, self._wide, self._numbers = with_ranks(code), arrays, wide, numbers
         self._locals = dict[str, list[Local]]()
         self.bounds = list[tuple[ast.expr, ast.expr]]()  # of which the first is below the second
         self.loops = list[Local]()
@@ -115,11 +114,11 @@ class Body:
                 continue
             piece = self.code[start : mark.start()]
             if mark[0] == "(" and (header := _HEADER.match(piece)):
-                end = _closing(self.code, mark.end())
+                end = closing(self.code, mark.end())
                 waiting += self._header(header[1], mark.end(), end - 1)
                 start = end
             elif mark[0] in "({" and not (mark[0] == "{" and not re.search(r"=\s*$", piece)):
-                end = _closing(self.code, mark.end())
+                end = closing(self.code, mark.end())
             elif mark[0] in ";{}":
                 made = self._statement(piece, start)
                 start = end = mark.end()
@@ -147,7 +146,7 @@ class Body:
         parts = text.split(";")
         if len(parts) != 3:
             return []
-        steps = _steps(parts[2])
+        steps = steps_of(parts[2])
         made = self._statement(parts[0], start, steps)
         self._condition(parts[1], start + len(parts[0]))
         return made
@@ -238,7 +237,7 @@ class Body:
         moved = self.read(offset, at) if offset.strip() else ast.Constant(0)
         before: ast.expr | None = visible.value if visible else ast.Constant(0)
         old = visible.lanes if visible else self._wide.get(array, 1)
-        whole = _further(before, moved, old)
+        whole = further(before, moved, old)
         local = Local(name, at, f"{name}__{at}", whole, array=array, lanes=lanes or old)
         self._locals.setdefault(name, []).append(local)
         return [] if name in self._arrays else [local]
@@ -289,15 +288,15 @@ class Body:
         else:
             cast_alone = False
         if text.startswith("["):
-            stop = _closing(text, 1)
+            stop = closing(text, 1)
             index, tail = text[1 : stop - 1], text[stop:].lstrip()
             if not index.strip():  # extern __shared__ float tile[]
                 return
             address = before.rstrip().endswith("&") and not before.rstrip().endswith("&&")
             kind = self._kind(tail, address, function, argument)
         elif before.rstrip().endswith("*") or re.search(r"\*\s*\(\s*$", before):
-            index = text[1 : _closing(text, 1) - 1] if text.startswith("+") else "0"
-            tail = text[_closing(text, 1) :] if text.startswith("+") else text
+            index = text[1 : closing(text, 1) - 1] if text.startswith("+") else "0"
+            tail = text[closing(text, 1) :] if text.startswith("+") else text
             kind = self._kind(tail.lstrip(" )"), False, "", 0)
         elif re.search(r"[(,]\s*(?:\([^()]*\*\s*\)\s*)?$", before) and re.match(r"[+,)]", text):
             if cast_alone:  # the value of another pointer
@@ -308,7 +307,7 @@ class Body:
         else:
             return
         node = self.read(index, at) if index else None
-        whole = _further(offset, node, lanes)
+        whole = further(offset, node, lanes)
         yield Access(array, at, kind, whole, function, argument, max(lanes, wide), rest)
 
     def _kind(self, tail: str, address: bool, function: str, argument: int) -> str:
@@ -337,56 +336,3 @@ class Body:
                 parts = split_parameters(self.code, place + 1)[0] if named else []
                 return (named[1] if named else ""), argument, tuple(parts[argument + 1 :])
         return "", 0, ()
-
-
-def _further(start: ast.expr | None, by: ast.expr | None, each: int) -> ast.expr | None:
-    """`start + by * each`; None where one of them is not known."""
-    if start is None or by is None:
-        return None
-    return ast.parse(f"({ast.unparse(start)}) + ({ast.unparse(by)}) * {each}", mode="eval").body
-
-
-def vector_bytes(ctype: str) -> int:
-    """The size of a vector type, such as float4 or half2; 0 for other types."""
-    found = re.fullmatch(
-        r"(?:__)?(?:nv_)?u?(char|short|half|bfloat16|bfloat|int|float|longlong|long|double)_?([234])", ctype
-    )
-    sizes = {"char": 1, "short": 2, "half": 2, "bfloat16": 2, "bfloat": 2, "int": 4, "float": 4}
-    return sizes.get(found[1], 8) * int(found[2]) if found else 0
-
-
-def _steps(text: str) -> dict[str, str]:
-    """What the end of a loop's header adds to its variables."""
-    found = dict[str, str]()
-    for part in text.split(","):
-        if up := re.fullmatch(r"\s*(?:\+\+\s*(\w+)|(\w+)\s*\+\+)\s*", part):
-            found[up[1] or up[2]] = "1"
-        elif (more := re.fullmatch(r"\s*(\w+)\s*\+=(.*)", part, re.DOTALL)) or (
-            more := re.fullmatch(r"\s*(\w+)\s*=\s*\1\s*\+(.*)", part, re.DOTALL)
-        ):
-            found[more[1]] = more[2]
-        elif other := re.match(r"\s*(?:--\s*)?(\w+)", part):
-            found[other[1]] = "0"
-    return found
-
-
-def _closing(code: str, start: int) -> int:
-    """Where the bracket that is open at `start` ends."""
-    depth = 1
-    for found in re.compile(r"[()\[\]{}]").finditer(code, start):
-        depth += 1 if found[0] in "([{" else -1
-        if not depth:
-            return found.end()
-    return len(code)
-
-
-def _with_ranks(code: str) -> str:
-    """Return the code with the ranks of cooperative groups as expressions of threadIdx and blockIdx."""
-    if "this_grid" not in code and "this_thread_block" not in code:
-        return code
-    for kind in _RANKS:
-        named = re.findall(rf"\b(\w+)\s*(?:=\s*|\(\s*)(?:\w+\s*::\s*)*{kind}\s*\(\s*\)", code)
-        for who in (*map(re.escape, named), rf"(?:\w+\s*::\s*)*{kind}\s*\(\s*\)"):
-            code = re.sub(rf"(?<!\w){who}\s*\.\s*thread_rank\s*\(\s*\)", _RANKS[kind], code)
-            code = re.sub(rf"(?<!\w){who}\s*\.\s*(?:size|num_threads)\s*\(\s*\)", _SIZES[kind], code)
-    return code

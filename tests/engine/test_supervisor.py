@@ -241,6 +241,17 @@ def test_a_worker_that_cannot_even_start(monkeypatch, boot, text):
 
 
 @pytest.mark.process
+def test_a_worker_that_ends_while_it_loads_ahead_is_started_once_more(monkeypatch):
+    """Libraries that the spec may need end it: rows say what is wrong with them, and others are checked."""
+    with monkeypatch.context() as broken:
+        broken.setattr(child, "command", lambda *given: [sys.executable, "-c", "import os; os._exit(7)"])
+        begun = process.ahead((str(CRASH),))
+        begun.__enter__()
+    assert rows("numpy")["numpy"].status == record.OK
+    begun.__exit__(None, None, None)
+
+
+@pytest.mark.process
 def test_a_device_that_does_not_come_back(tmp_path, monkeypatch):
     """After a crash the worker cannot be started again: what was finished is in the file."""
     out = tmp_path / "r.json"

@@ -232,6 +232,6 @@ def test_uninitialised_locals_have_a_value_that_shows():
     text = "__global__ void k(float* y) { float s; for (int i = 0; i < 3; ++i) s += 1; y[threadIdx.x] = s; }"
     y = np.zeros(32, np.float32)
     run(host.load(text), "k", 1, 32, y)
-    if host.compiler._poison():
+    if host.gxx.poison():
         assert np.all(np.abs(y) > 1e30)
-        assert host.compiler._poison(races=True) == ("-ftrivial-auto-var-init=zero",)
+        assert host.gxx.poison(races=True) == ("-ftrivial-auto-var-init=zero",)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from typing import Any, NoReturn
@@ -10,6 +11,9 @@ from cudalab.base.errors import CudalabError
 from cudalab.cli import terminal
 from cudalab.cli.measure import exit_code, measure
 from cudalab.cli.options import measuring, parameters
+
+# Nothing is timed: threads of OpenBLAS and OpenMP need not keep a core busy while they wait for work.
+IDLE = {"OPENBLAS_THREAD_TIMEOUT": "4", "OMP_WAIT_POLICY": "passive"}
 
 
 @click.command("check")
@@ -56,6 +60,9 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     output file (-o) that cannot be written, 5 no entry of a kernel could run. What the CPU cannot run is skipped; if
     nvcc is there and compiles it, the code is 0.
     """
+    if terminal.is_program():
+        for name, value in IDLE.items():
+            os.environ.setdefault(name, value)
     import cudalab
 
     options["dtypes"] = options["dtypes"] or "all"

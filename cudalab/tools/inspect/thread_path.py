@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from cudalab.base.errors import InputError
 from cudalab.tools.inspect.basic_blocks import BasicBlocks
 from cudalab.tools.inspect.sass import Code, Instruction
-from cudalab.tools.inspect.symbolic_values import State, execute
+from cudalab.tools.inspect.symbolic_values import execute
+from cudalab.tools.inspect.thread_state import State
 
 MOST = 1_000_000  # instructions of one thread that are followed; they take about ten seconds
 ONCE = "how often this loop runs depends on the data; one iteration is counted"

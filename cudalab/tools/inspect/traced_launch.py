@@ -19,7 +19,7 @@ from cudalab.spec.card import Card
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Arrays, Kernel, Launch, Shape, assigned
 from cudalab.tools.inspect.sass import Code
-from cudalab.tools.inspect.symbolic_values import State
+from cudalab.tools.inspect.thread_state import State
 
 ADDRESS, APART = 0x7F00_0000_0000, 0x10_0000_0000  # assumed addresses of the arrays: aligned as an allocation is
 

@@ -37,6 +37,7 @@ from cudalab.tools.inspect import (
     sass,
     symbolic_values,
     thread_path,
+    thread_state,
     traced_launch,
 )
 
@@ -172,7 +173,7 @@ def test_sides_without_a_meeting_are_counted_once():
     places = iter(range(0, 16 * len(lines), 16))
     listing = "\n".join(line if line.endswith(":") else f"/*{next(places):04x}*/ {line} ;" for line in lines)
     code = sass.parse(f"\t.section\t.text.f\n{listing}\n")["f"]
-    walked = thread_path.follow(code, symbolic_values.State())
+    walked = thread_path.follow(code, thread_state.State())
     assert set(walked.counts.values()) == {1}
     assert len(walked.counts) == len(code.instructions)
 
@@ -183,7 +184,7 @@ def test_every_side_of_every_branch_ends_somewhere():
     for name, arch in kept:
         kernel = find.kernel(name)
         for code in compiled(kernel, dtype(kernel.dtypes[0]), arch).code.values():
-            walked = thread_path.follow(code, symbolic_values.State())
+            walked = thread_path.follow(code, thread_state.State())
             assert walked.counts
             assert walked.notes or not any(i.guard and i.root in ("BRA", "EXIT") for i in code.instructions), code.name
 
@@ -195,7 +196,7 @@ U32 = [0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678]
 
 def run(text, **registers):
     """The state after instructions, one a line."""
-    state = symbolic_values.State({name: value for name, value in registers.items() if name[0] in "RU"})
+    state = thread_state.State({name: value for name, value in registers.items() if name[0] in "RU"})
     listing = "\t.section\t.text.f\n" + "".join(
         f"/*{16 * i:04x}*/ {line.strip()} ;\n" for i, line in enumerate(text.strip().splitlines())
     )
