@@ -14,8 +14,9 @@ from cudalab.engine.groups import Group, beside
 from cudalab.spec import find, sizes, unfilled
 from cudalab.spec.dtype import DTYPES, DType, dtype
 from cudalab.spec.kernel import Kernel
+from cudalab.timing import LOADED
 
-MODES = ("launch", "graph", "api")
+MODES = ("launch", "graph", "api", *LOADED)
 
 
 def kernels_by_name(names: Collection[str], bad: find.Bad | None = None) -> dict[str, Kernel]:
@@ -115,12 +116,14 @@ def _dtypes(text: str) -> dict[str, bool]:
 
 
 def chosen_modes(text: str) -> tuple[str, ...]:
-    """Modes from a comma-separated list; raises NotFound for another word."""
+    """Modes from a comma-separated list; raises NotFound for another word, InputError where none is a usual time."""
     for mode in split(text):
         if mode not in MODES:
             raise unknown("mode", mode, MODES)
     if not split(text):
         raise InputError(f"no mode given; use {', '.join(MODES)}")
+    if set(split(text)) <= set(LOADED):
+        raise InputError(f"--modes {text} is measured beside usual times; write --modes launch,{text}")
     return split(text)
 
 
