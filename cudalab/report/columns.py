@@ -83,7 +83,7 @@ def title(cases: list[Case]) -> str:
     shape = " x ".join(map(str, case.shape))
     size = "" if case.size == shape.replace(" ", "") else f"{case.size} "
     text = f"{case.kernel}  {size}({shape})  {case.dtype}  {numbers.amount(case.nbytes)}B moved"
-    state = next((c.condition for c in cases if c.condition), {})
+    state = next((c.condition for c in cases if c.condition.keys() - {record.UNDER_LOAD}), {})
     sm, memory, power = (state.get(k) for k in ("sm_hz", "memory_hz", "power_w"))
     if isinstance(sm, float) and isinstance(memory, float) and isinstance(power, float):
         text += f"  {sm / 1e6:.0f}/{memory / 1e6:.0f} MHz, {power:.0f} W"

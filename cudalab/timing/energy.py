@@ -25,15 +25,15 @@ READ = 5e-3  # seconds between two readings of the counter
 STILL = 1.0  # seconds after which a counter that does not move is no counter
 WIDTH = 0.03  # relative width at which the median of a process's windows is known
 BUDGET = 12.0  # seconds of windows for each variant, in all processes of a run
-REUSED = 0.5  # of the time in a batch: a run that takes less in a window does other work there
-SLOWER = 1.1  # times the time in a batch: a run that takes more shows gaps or a lower clock
+REUSED = 0.5  # of the time in a batch: where all runs take less in the windows, they do other work there
+SLOWER = 1.1  # of that time: a run that takes more shows gaps or a lower clock
 SKIPS = (
     "a run takes {} \u00b5s in an energy window and {} \u00b5s in a batch on new contents: do runs reuse earlier "
     "results?"
 )
 GAPS = (
-    "in the energy windows a run takes {} times as long as hot: the host leaves gaps between launches, or the clock is "
-    "lower under load"
+    f"in the energy windows a run takes more than {SLOWER} times as long as hot: the host leaves gaps between "
+    "launches, or the clock is lower under load"
 )
 
 
@@ -88,11 +88,13 @@ def idle_power(device: Gpu) -> float:
     return _idle[device]
 
 
-def clock(device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str]) -> Clock:
+def clock(
+    device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str], reused: float = REUSED
+) -> Clock:
     """A clock whose samples are joules a run, of the runs of `work` back to back, each sample from one window.
 
     `hot` takes a time of one run of the same work in a batch on new contents; `once` is that of one run, roughly. What
-    a window leaves in the outputs is verified.
+    a window leaves in the outputs is verified. `reused`: as REUSED; 0 on a device whose times are too rough for it.
     """
     load = Load(device.stream, work.repeat, once * work.runs, work.runs)
     watts: list[float] = []
@@ -115,11 +117,11 @@ def clock(device: Gpu, work: Repeated, hot: Callable[[], float], once: float, no
 
     def quantities() -> dict[str, float]:
         """Power in the windows and without work. Raises LaunchError where runs in a window skip work."""
-        beside, inside = (median(column) for column in zip(*times, strict=True))
-        if inside < REUSED * beside:
-            raise LaunchError(SKIPS.format(numbers.three(1e6 * inside), numbers.three(1e6 * beside)))
-        if inside > SLOWER * beside:
-            notes.append(GAPS.format(numbers.three(inside / beside)))
+        beside, inside = zip(*times, strict=True)
+        if max(inside) < reused * min(beside):
+            raise LaunchError(SKIPS.format(numbers.three(1e6 * max(inside)), numbers.three(1e6 * min(beside))))
+        if median(inside) > SLOWER * median(beside):
+            notes.append(GAPS)
         return {"energy_w": median(watts), "idle_w": idle_power(device)}
 
     return Clock(sample, width=WIDTH, mode="energy", budget=BUDGET, quantities=quantities)

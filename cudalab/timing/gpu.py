@@ -284,7 +284,9 @@ def _under_load(
         raise LaunchError(f"the .cu keeps {bound.kept} B in variables of its own from one launch to the next")
     work = _batch(device, bound, runs, proof)
     if mode == "energy":
-        return {"energy": energy.clock(device, work, lambda: timer_of(device).hot(work, held)[0], once, notes)}
+        timer = timer_of(device)
+        reused = 0.0 if timer.on_cpu else energy.REUSED
+        return {"energy": energy.clock(device, work, lambda: timer.hot(work, held)[0], once, notes, reused)}
     return sustained.clocks(device, work, once, notes)
 
 

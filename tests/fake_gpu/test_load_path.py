@@ -70,7 +70,6 @@ def loaded(fake, monkeypatch, nvml):
             monkeypatch.setattr(module, name, 0.01)
     monkeypatch.setattr(sustained, "LIMIT", 0.1)
     monkeypatch.setattr("cudalab.timing.load.CHUNK", 1e-4)
-    monkeypatch.setattr(energy, "REUSED", 0.0)  # this device has no caches, and launches take as long as runs
     monkeypatch.setattr(fake, "nvml", nvml)
     energy._idle.clear()
     job = Job(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -129,3 +132,24 @@ def test_a_load_lasts_until_clock_and_power_are_steady_or_its_time_is_over(hertz
     assert card.time - start == pytest.approx(settled or sustained.LIMIT, abs=0.2)
     assert len(readings) > 10 * (settled or sustained.LIMIT) - 5
     assert sustained.settle(dict, card.advance, card.now) == (False, [])  # without NVML: the whole time
+
+
+def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
+    """A run of 1 ms, which takes so many in a batch on new contents."""
+    card = Card()
+    load = SimpleNamespace(keep=lambda seconds: card.advance(), stop=lambda: None)
+    work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
+    device = SimpleNamespace(nvml=SimpleNamespace(energy=card.read), stream=None)
+    monkeypatch.setattr(energy, "Load", lambda *given: load)
+    monkeypatch.setattr(energy, "idle_power", lambda device: 75.0)
+    monkeypatch.setattr(energy, "window", partial(energy.window, now=card.now))
+    notes = []
+    for batch, said in ((1e-3, None), (0.5e-3, energy.GAPS), (3e-3, LaunchError)):
+        clock = energy.clock(device, work, lambda: batch, 1e-3, notes)  # noqa: B023
+        assert clock.sample() == [pytest.approx(0.4, rel=0.01)]
+        if said is LaunchError:
+            with pytest.raises(LaunchError, match="do runs reuse earlier results"):
+                clock.quantities()
+            continue
+        assert clock.quantities() == {"energy_w": pytest.approx(400, rel=0.01), "idle_w": 75.0}
+        assert notes == ([said] if said else [])
