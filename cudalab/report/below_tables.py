@@ -26,7 +26,7 @@ ON_HOST = {
 LOADS = {
     "energy": "energy: mJ a call of the whole card, by NVML's counter, of runs back to back, with the 95 % interval; "
     "nothing is subtracted",
-    "sustained": "sustained and burst: a line below the table says where they differ by more than 2 %.",
+    "sustained": "sustained and burst: a note below the table says where they differ by more than 2 %.",
 }
 DERIVED = ("GB/s", "TFLOP/s", "% copy", "% limit", "x eager")  # columns that are from the main time
 BY_ATOL = "by atol"  # in the place of an allowed error beyond FAR
@@ -68,7 +68,7 @@ def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str
 
 
 def _sustained(cases: list[Case]) -> list[tuple[str, str, str]]:
-    """(status, label, text) for each row whose time under load differs from that of a burst, or may."""
+    """Notes, as (status, label, text), for each row whose time under load differs from that of a burst, or may."""
     found = []
     for case in cases:
         known = scatter.family(case.backend)
@@ -76,11 +76,13 @@ def _sustained(cases: list[Case]) -> list[tuple[str, str, str]]:
         if not burst or not kept or (ratio := stats.speedup(kept, burst)).verdict() == stats.SAME:
             continue
         clear = ratio.verdict() in (stats.FASTER, stats.SLOWER)
-        text = f"{numbers.with_ends(ratio)} times as long as a burst" + ("" if clear else f", {stats.UNCLEAR}")
+        text = f"sustained runs take {numbers.with_ends(ratio)} times as long as a burst" + (
+            "" if clear else f", {stats.UNCLEAR}"
+        )
         hertz = [case.quantities.get(f"{kind}_sm_hz", 0.0) / 1e6 for kind in ("sustained", "burst")]
         text += f"; SM clock {hertz[0]:,.0f} MHz, in the burst {hertz[1]:,.0f}" if all(hertz) else ""
         why = case.condition.get(record.UNDER_LOAD)
-        found.append(("sustained", case.label, text + (f"; {why}" if why else "")))
+        found.append(("note", case.label, text + (f"; {why}" if why else "")))
     return found
 
 

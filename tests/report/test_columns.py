@@ -272,11 +272,12 @@ def test_energy_has_a_unit_an_interval_and_a_power_and_sustained_says_where_it_d
     assert " to " in row["energy interval"]
     assert (row["energy W"], row["burst MHz"], row["sustained MHz"]) == ("412", "1,980", "1,755")
     text = report.render(run, "table", None)
-    (line,) = [line for line in text.splitlines() if line.startswith("  sustained ")]
-    assert line.startswith("  sustained pycuda:gelu_vec: 1.05")
+    (line,) = [line for line in text.splitlines() if "sustained runs" in line]
+    assert line.startswith("  note pycuda:gelu_vec: sustained runs take 1.05")
     assert line.endswith("times as long as a burst; SM clock 1,755 MHz, in the burst 1,980; power cap")
     assert "nothing is subtracted; without work the card drew 76 W." in text
     assert " MHz, " in columns.title(group(run)) and "power cap" not in columns.title(group(run))
-    assert "  sustained " not in report.render(with_loads(1.001), "table", None)
+    assert "sustained runs" not in report.render(with_loads(1.001), "table", None)
+    assert "sustained runs take" in page.render([("run", run)])
     for other in (nvbench_file, pytest_benchmark_file):  # whose files hold times
         assert "energy" not in other.encoded(run).decode()
