@@ -26,7 +26,7 @@ UNSAVED = 2  # the exit code where the file of `-o` could not be written
 LOST = "cudalab.unsaved"  # in the context's notes: that this happened
 DOING = {"bench": "measuring", "check": "checking", "study": "running the study"}  # by command
 REASONED = ("table", "markdown")  # formats that end with the reasons why variants were skipped
-LOADED = ("energy", "sustained")  # options of bench that add modes, as `cudalab.timing.LOADED`
+LOADED = ("energy", "sustained")  # options of bench that add modes, as `cudalab.timing.clock.LOADED`
 NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 

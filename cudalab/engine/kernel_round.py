@@ -37,7 +37,7 @@ from cudalab.spec import cuda_source
 from cudalab.spec.inputs import NEGATIVE
 from cudalab.spec.work import amount, doubts
 from cudalab.timing.ceiling import ceiling
-from cudalab.timing.clock import Clock
+from cudalab.timing.clock import LOADED, Clock
 from cudalab.timing.proof import Contents, Proof
 
 NO_EDGES = "no awkward shape was tried: edges is empty; give some, such as edges=((1,), (31,))"
@@ -265,7 +265,7 @@ class _KernelRound(Verdicts):
         else:
             proof = Proof(self.in_turn, partial(self.judge_timed, label))
         helps = self.job.process >= self.job.processes  # a further process, for what its times alone tell
-        modes = [mode for mode in self.job.modes if not (helps and mode in timing.LOADED)]
+        modes = [mode for mode in self.job.modes if not (helps and mode in LOADED)]
         found = timing.clocks(self.device, self.works[label], modes, case.notes, proof)
         if "graph" in found:
             case.costs["graph build"] = found["graph"].build_seconds

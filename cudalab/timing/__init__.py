@@ -16,7 +16,6 @@ from cudalab.timing.clock import Clock
 from cudalab.timing.proof import Proof
 
 CLEAN, DIRTY = "clean", "dirty"
-LOADED = ("energy", "sustained")  # modes that load the device for seconds
 FLUSHES = (
     CLEAN,
     DIRTY,

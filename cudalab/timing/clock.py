@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+LOADED = ("energy", "sustained")  # modes that load the device for seconds
+
 
 @dataclass(frozen=True)
 class Clock:

@@ -88,7 +88,7 @@ def idle_power(device: Gpu) -> float:
     return _idle[device]
 
 
-def clock(
+def energy_clock(
     device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str], reused: float = REUSED
 ) -> Clock:
     """A clock whose samples are joules a run, of the runs of `work` back to back, each sample from one window.

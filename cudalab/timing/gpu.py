@@ -17,9 +17,9 @@ from cudalab.base.errors import CudalabError, LaunchError, out_of_memory
 from cudalab.device.gpu import Gpu
 from cudalab.device.operands import Bound, Operands
 from cudalab.spec.kernel import blocks
-from cudalab.timing import LOADED, energy, sustained
 from cudalab.timing.alone import Neighbours
-from cudalab.timing.clock import Clock
+from cudalab.timing.clock import LOADED, Clock
+from cudalab.timing.energy import REUSED, energy_clock
 from cudalab.timing.events import (
     CALL_SPAN,
     CALLS_LEAST,
@@ -33,6 +33,7 @@ from cudalab.timing.events import (
 )
 from cudalab.timing.graph import Graph
 from cudalab.timing.proof import CPU, NOT_CONFIRMED, Proof
+from cudalab.timing.sustained import sustained_clocks
 from cudalab.timing.work import (
     Batch,
     FreshCode,
@@ -285,9 +286,9 @@ def _under_load(
     work = _batch(device, bound, runs, proof)
     if mode == "energy":
         timer = timer_of(device)
-        reused = 0.0 if timer.on_cpu else energy.REUSED
-        return {"energy": energy.clock(device, work, lambda: timer.hot(work, held)[0], once, notes, reused)}
-    return sustained.clocks(device, work, once, notes)
+        reused = 0.0 if timer.on_cpu else REUSED
+        return {"energy": energy_clock(device, work, lambda: timer.hot(work, held)[0], once, notes, reused)}
+    return sustained_clocks(device, work, once, notes)
 
 
 def _api_clock(device: Gpu, call: Callable[[], Any], calls: int, width: float, proof: Proof | None) -> Clock:

@@ -56,7 +56,7 @@ def settle(
     return False, readings
 
 
-def clocks(device: Gpu, work: Repeated, once: float, notes: list[str]) -> dict[str, Clock]:
+def sustained_clocks(device: Gpu, work: Repeated, once: float, notes: list[str]) -> dict[str, Clock]:
     """Clocks of `burst` and `sustained`: seconds a run, of runs of `work` back to back, whose results are verified."""
     load = Load(device.stream, work.repeat, once * work.runs, work.runs)
     seen: dict[str, list[float]] = {}

@@ -145,7 +145,7 @@ def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
     monkeypatch.setattr(energy, "window", partial(energy.window, now=card.now))
     notes = []
     for batch, said in ((1e-3, None), (0.5e-3, energy.GAPS), (3e-3, LaunchError)):
-        clock = energy.clock(device, work, lambda: batch, 1e-3, notes)  # noqa: B023
+        clock = energy.energy_clock(device, work, lambda: batch, 1e-3, notes)  # noqa: B023
         assert clock.sample() == [pytest.approx(0.4, rel=0.01)]
         if said is LaunchError:
             with pytest.raises(LaunchError, match="do runs reuse earlier results"):
