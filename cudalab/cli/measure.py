@@ -28,6 +28,7 @@ UNSAVED = 2  # the exit code where the file of `-o` could not be written
 LOST = "cudalab.unsaved"  # in the context's notes: that this happened
 DOING = {"bench": "measuring", "check": "checking", "study": "running the study"}  # by command
 REASONED = ("table", "markdown")  # formats that end with the reasons why variants were skipped
+LOADED = ("energy", "sustained")  # options of bench that add modes, as `cudalab.timing.clock.LOADED`
 NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 
@@ -228,7 +229,8 @@ def options_given() -> set[str]:
     from click.core import ParameterSource
 
     context = click.get_current_context()
-    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    return given | ({"modes"} if given & {*LOADED} else set())
 
 
 def _stopped(stop: KeyboardInterrupt, written: str | None, study: str, asked: bool) -> NoReturn:

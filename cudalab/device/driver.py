@@ -217,10 +217,16 @@ class Event:
         ask("cuEventCreate", ctypes.byref(handle), 0)
         self.handle = handle
         self._record, self._elapsed = libcuda().cuEventRecord, newest("cuEventElapsedTime")
+        self._wait = libcuda().cuEventSynchronize
 
     def record(self, stream: ctypes.c_void_p) -> None:
         if code := self._record(self.handle, stream):
             raise refused("an event", code)
+
+    def wait(self) -> None:
+        """Wait until the work before this point is over."""
+        if code := self._wait(self.handle):
+            raise refused("a wait for an event", code)
 
     def until(self, later: Event) -> float:
         """Seconds from this event to a later one; both are over."""

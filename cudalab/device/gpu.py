@@ -75,7 +75,7 @@ class Gpu:
             self.stream = self._driver.Stream(1)  # non-blocking: nothing waits for the legacy default stream
             self.lab = cuda.compiled(cuda.LAB.read_text(), cuda.LAB.name)
             self._probe = self._driver.mem_alloc(1)  # what `alive` writes to
-            self._nvml = Nvml(self._device.pci_bus_id())
+            self.nvml = Nvml(self._device.pci_bus_id())
             self._multiprocessors = self.attribute("MULTIPROCESSOR_COUNT")
         except BaseException:
             self._context.pop()  # PyCUDA aborts the process if one is left at its end
@@ -336,21 +336,21 @@ class Gpu:
     def condition(self) -> Condition:
         """Clocks, power and temperature of the GPU under load; {} where NVML does not tell."""
         busy = self.copy(1 << 28)
-        for _ in range(BUSY if busy and not self._nvml.missing else 0):
+        for _ in range(BUSY if busy and not self.nvml.missing else 0):
             busy.run()  # type: ignore[union-attr]
-        found = self._nvml.condition()
+        found = self.nvml.condition()
         self.stream.synchronize()
         return found
 
     def held_down(self) -> list[str]:
-        return self._nvml.held_down()
+        return self.nvml.held_down()
 
     def details(self) -> dict[str, str | int | float]:
         return {
             "compute_capability": ".".join(map(str, self._device.compute_capability())),
             "multiprocessors": self._multiprocessors,
             "l2_bytes": self.attribute("L2_CACHE_SIZE"),
-            "sm_clock_hz": max(self.attribute("CLOCK_RATE") * 1000, self._nvml.highest_sm_clock()),
+            "sm_clock_hz": max(self.attribute("CLOCK_RATE") * 1000, self.nvml.highest_sm_clock()),
             "memory_bytes": self._device.total_memory(),
             "memory_clock_hz": self.attribute("MEMORY_CLOCK_RATE") * 1000,
             "memory_bus_bits": self.attribute("GLOBAL_MEMORY_BUS_WIDTH"),

@@ -1,4 +1,4 @@
-"""A GPU's clocks, power and temperature, read through NVML (the package nvidia-ml-py)."""
+"""A GPU's clocks, power, energy and temperature, read through NVML (the package nvidia-ml-py)."""
 
 from __future__ import annotations
 
@@ -102,6 +102,30 @@ class Nvml:
             return 1_000_000 * int(self._nvml.nvmlDeviceGetMaxClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
         except Exception:  # NVML's own: not known for this GPU
             return 0
+
+    def under_load(self) -> dict[str, float]:
+        """sm_hz, power_w (of this moment where the driver tells it) and temperature_c; {} where one is not told."""
+        try:
+            found = self.condition()
+        except Exception:  # NVML's own: not every card has all values
+            return {}
+        if now := self.power_now() if found else None:
+            found["power_w"] = now
+        return {name: float(found[name]) for name in ("sm_hz", "power_w", "temperature_c") if name in found}
+
+    def energy(self) -> float:
+        """Joules that the card has drawn since its driver was loaded. `no_energy` says whether it can be asked."""
+        return 1e-3 * float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle))
+
+    def no_energy(self) -> str:
+        """Why the energy cannot be read, and what to type; "" if it can."""
+        if self.missing:
+            return self.missing
+        try:
+            self.energy()
+        except Exception as error:  # NVML's own: a card before Volta, a part of a card (MIG)
+            return f"NVML has no energy counter of this GPU: {error}"
+        return ""
 
     def power_now(self) -> float | None:
         """Watts at this moment; None where the driver has only the mean of the last second, which is `power_w`."""

@@ -37,7 +37,7 @@ from cudalab.spec import cuda_source
 from cudalab.spec.inputs import NEGATIVE
 from cudalab.spec.work import amount, doubts
 from cudalab.timing.ceiling import ceiling
-from cudalab.timing.clock import Clock
+from cudalab.timing.clock import LOADED, Clock
 from cudalab.timing.proof import Contents, Proof
 
 NO_EDGES = "no awkward shape was tried: edges is empty; give some, such as edges=((1,), (31,))"
@@ -118,6 +118,7 @@ class _KernelRound(Verdicts):
         self._tells = ""  # the label of the row that has the notes about the spec
         self._threads = beside.Watch(lambda label: label.startswith("rival:"))
         self._held_down: dict[str, dict[str, None]] = {}  # by label, reasons
+        self._held_under_load: dict[str, dict[str, None]] = {}  # the same, in the rounds that load the device
 
     def rows(self, variants: Sequence[Variant]) -> list[Case]:
         """Implements `Round.rows`. One row has the notes about the spec: the reference's, else the first one."""
@@ -263,7 +264,9 @@ class _KernelRound(Verdicts):
             proof = _of_copy(self.device, self.works[label])
         else:
             proof = Proof(self.in_turn, partial(self.judge_timed, label))
-        found = timing.clocks(self.device, self.works[label], self.job.modes, case.notes, proof)
+        helps = self.job.process >= self.job.processes  # a further process, for what its times alone tell
+        modes = [mode for mode in self.job.modes if not (helps and mode in LOADED)]
+        found = timing.clocks(self.device, self.works[label], modes, case.notes, proof)
         if "graph" in found:
             case.costs["graph build"] = found["graph"].build_seconds
         return found
@@ -281,7 +284,8 @@ class _KernelRound(Verdicts):
 
     def after_turn(self, label: str) -> None:
         """Look for what held the clocks down during the variant's samples, and for stray writes."""
-        self._held_down.setdefault(label, {}).update(dict.fromkeys(self.device.held_down()))
+        slowed = self._held_under_load if self.loaded else self._held_down
+        slowed.setdefault(label, {}).update(dict.fromkeys(self.device.held_down()))
         self._threads.turn(label)
         genuine.settled()  # what slows the others down may be undone before the group ends
         if label == record.COPY:
@@ -299,6 +303,12 @@ class _KernelRound(Verdicts):
         if slowed := ", ".join(self._held_down.get(label, ())):
             case.condition["throttled"] = slowed
         case.notes += self.judge.left_out(label)
+
+    def loaded_up(self, label: str, case: Case) -> None:
+        """Say what held the clocks down under load, which does not concern the usual times."""
+        refused([case], self._threads.found())
+        if slowed := ", ".join(self._held_under_load.get(label, ())):
+            case.condition[record.UNDER_LOAD] = slowed
 
 
 def _of_copy(device: Device, bound: Bound) -> Proof:

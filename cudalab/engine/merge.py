@@ -70,6 +70,8 @@ def _lacking(cases: Sequence[Case | None]) -> list[str]:
     found = []
     for kind in _joined(cases):
         have, timed = sum(n > 0 for n in _counts(cases, kind)), sum(bool(case and case.times) for case in cases)
+        if kind in record.LOADED:  # further processes, which only help, have none
+            continue
         if have < timed:  # the others have not timed the variant at all: it was known well enough
             found.append(f"the {kind} time is from {have} of {timed} processes")
     return found
@@ -92,11 +94,14 @@ def _costs(cases: Iterable[Case]) -> dict[str, float]:
 def _condition(cases: Iterable[Case]) -> dict[str, float | str]:
     """The first process's clocks and power, with what slowed the GPU down in any process."""
     first, *others = cases
-    if "throttled" not in first.condition:
-        return first.condition
-    said = [str(case.condition.get("throttled", "")).split(", ") for case in (first, *others)]
-    reasons = dict.fromkeys(reason for reasons in said for reason in reasons if reason)
-    return first.condition | {"throttled": ", ".join(reasons)}
+    found = first.condition
+    for name in ("throttled", record.UNDER_LOAD):
+        if name == "throttled" and name not in first.condition:
+            continue
+        said = [str(case.condition.get(name, "")).split(", ") for case in (first, *others)]
+        reasons = dict.fromkeys(reason for reasons in said for reason in reasons if reason)
+        found = found | ({name: ", ".join(reasons)} if reasons or name in found else {})
+    return found
 
 
 def _quantities(cases: Iterable[Case]) -> dict[str, float]:

@@ -15,7 +15,8 @@ from cudalab.spec import find, sizes, unfilled
 from cudalab.spec.dtype import DTYPES, DType, dtype
 from cudalab.spec.kernel import Kernel
 
-MODES = ("launch", "graph", "api")
+USUAL = ("launch", "graph", "api")
+MODES = (*USUAL, "energy", "sustained")  # the last two are LOADED of `cudalab.timing.clock`
 
 
 def kernels_by_name(names: Collection[str], bad: find.Bad | None = None) -> dict[str, Kernel]:
@@ -115,12 +116,14 @@ def _dtypes(text: str) -> dict[str, bool]:
 
 
 def chosen_modes(text: str) -> tuple[str, ...]:
-    """Modes from a comma-separated list; raises NotFound for another word."""
+    """Modes from a comma-separated list; raises NotFound for another word, InputError where none is a usual time."""
     for mode in split(text):
         if mode not in MODES:
             raise unknown("mode", mode, MODES)
     if not split(text):
         raise InputError(f"no mode given; use {', '.join(MODES)}")
+    if not set(split(text)) & set(USUAL):
+        raise InputError(f"--modes {text} is measured beside usual times; write --modes launch,{text}")
     return split(text)
 
 

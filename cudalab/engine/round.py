@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from cudalab.base import garbage
-from cudalab.base.errors import Broken, NotOnCpu, Unavailable, kept, message_of
+from cudalab.base.errors import Broken, LaunchError, NotOnCpu, Unavailable, kept, message_of
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.rows import row, said
@@ -28,6 +28,7 @@ V = TypeVar("V", bound=Way)  # a variant
 W = TypeVar("W")  # a variant made ready
 
 Clocks = Mapping[str, Mapping[str, Clock]]  # by label, then by kind of time
+LOADED_ROUNDS = 3  # rounds at least, in all processes of a run, of clocks that load the device
 
 
 class Round(Generic[V, W]):
@@ -35,6 +36,7 @@ class Round(Generic[V, W]):
 
     checking = "check"  # the name of the first phase in the results' `wall`
     least_rounds = rounds.LEAST_ROUNDS
+    loaded = False  # whether the rounds are those of clocks that load the device for seconds
 
     def __init__(self, job: Job, group: Rows[V]) -> None:
         self.job, self.group = job, group
@@ -66,6 +68,9 @@ class Round(Generic[V, W]):
     def timed(self, label: str, case: Case) -> None:
         """Called for each variant that has times."""
 
+    def loaded_up(self, label: str, case: Case) -> None:
+        """Called for each variant that has samples of clocks that load the device."""
+
     def rows(self, variants: Sequence[V]) -> list[Case]:
         """Judge all variants, then time those that are right, and return every row.
 
@@ -85,7 +90,10 @@ class Round(Generic[V, W]):
             for label in self.job.wait(self.group, bad):
                 self.works.pop(label, None)
             with self.job.phase("timing"), garbage.little():
-                self._time(self._all_clocks())
+                clocks = self._all_clocks()
+                self._time(_of_mode(clocks, ""))
+                for mode in dict.fromkeys(clock.mode for of in clocks.values() for clock in of.values() if clock.mode):
+                    self._load(mode, _of_mode(clocks, mode))
         return list(self.cases.values())
 
     def _all_clocks(self) -> Clocks:
@@ -136,6 +144,35 @@ class Round(Generic[V, W]):
             case.costs["timing"] = found.seconds
             self.timed(label, case)
 
+    def _load(self, mode: str, clocks: Clocks) -> None:
+        """Sample the clocks of a mode that loads the device, in rounds of their own. Where one fails, the row has a
+        note and keeps its times.
+        """
+        job = self.job
+        clocks = {label: of for label, of in clocks.items() if of and self.cases[label].times}
+        if not clocks:
+            return
+        budget = max(sum(clock.budget for clock in of.values()) for of in clocks.values()) / job.processes
+        least = -(-LOADED_ROUNDS // job.processes)
+        self.loaded = True
+        for label, found in rounds.take(clocks, job.order_seed, budget, job.order, least, self.after_turn).items():
+            case, quantities = self.cases[label], dict[str, float]()
+            try:
+                for clock in clocks[label].values() if not found.error else ():
+                    quantities |= clock.quantities()
+            except LaunchError as error:
+                found.error = str(error)
+            if case.status == record.WRONG:
+                continue
+            if found.error:
+                case.notes.append(f"no {mode}: {found.error}")
+                continue
+            case.times |= {kind: samples for kind, samples in found.rounds.items() if samples}
+            case.quantities |= quantities
+            case.costs["timing"] = case.costs.get("timing", 0.0) + found.seconds
+            self.loaded_up(label, case)
+        self.loaded = False
+
     def _refuted(self, label: str, clocks: Mapping[str, Clock], taken: Mapping[str, list[list[float]]]) -> str:
         """Why a variant's samples are not what one more run takes; an empty text if they are."""
         self.at("confirming the time", label)
@@ -177,3 +214,7 @@ class Round(Generic[V, W]):
     def at(self, phase: str, label: str) -> None:
         """Tell what is done next, so that a crash or a hang is blamed on it."""
         self.job.at(Step(str(self.group), phase, label))
+
+
+def _of_mode(clocks: Clocks, mode: str) -> Clocks:
+    return {label: {kind: c for kind, c in of.items() if c.mode == mode} for label, of in clocks.items()}

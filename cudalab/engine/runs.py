@@ -76,7 +76,8 @@ def bench(
     `names` are kernels of the lab or paths of specs (none: all of the lab's); `sizes` follows `cudalab.spec.sizes`;
     `dtypes` is a comma-separated list ("": each kernel's first; "all"); `only` and `skip` are comma-separated
     globs on `backend` or `backend:variant`; `rivals` are callables to measure beside the entries, such as
-    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api;
+    `mine=./mine.py:softmax:out` (`cudalab.spec.rival`); `modes` of launch, graph and api, on a GPU also of energy and
+    sustained;
     `against` is an earlier `.cu` of the kernel, or git:REV, whose entries are measured beside the present ones;
     `parameters` are values of
     tunables, such as {"BLOCK_THREADS": 128} (others have their default; none: those that were tuned for the GPU);

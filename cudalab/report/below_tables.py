@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Collection, Iterable, Sequence
 
-from cudalab.base import stats
+from cudalab.base import numbers, scatter, stats
 from cudalab.base.text import QUESTION
 from cudalab.report import columns, hints
 from cudalab.results import marks, record
@@ -15,11 +16,17 @@ ALLOWED = "allowed ULP"  # a column; not in files of versions before 7
 OF_CHECKS = {"rounded": "rounded: how many are correctly rounded", "shapes": "shapes: how many inputs were tried"}
 ON_GPU = {
     "cold": "L2 flushed, one run", "hot": "runs back to back", "graph": "a replayed run, hot",
-    "graph_cold": "one on arrays that are not in the cache",
+    "graph_cold": "one on arrays that are not in the cache", "burst": "runs back to back, after a rest",
+    "sustained": "the same under load, once clock and power are steady",
 }  # fmt: skip
 ON_HOST = {
     "call": "call (out): host time of a launch into an existing array; not to be compared with api.",
     "api": "api: host time of a call as a user makes it, with the allocation of its result.",
+}
+LOADS = {
+    "energy": "energy: mJ a call of the whole card, by NVML's counter, of runs back to back, with the 95 % interval; "
+    "nothing is subtracted",
+    "sustained": "sustained and burst: a note below the table says where they differ by more than 2 %.",
 }
 DERIVED = ("GB/s", "TFLOP/s", "% copy", "% limit", "x eager")  # columns that are from the main time
 BY_ATOL = "by atol"  # in the place of an allowed error beyond FAR
@@ -57,7 +64,26 @@ def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str
         (status, (_place(about) if placed else "") + _labels(about), text)
         for (status, text, _), about in folded.items()
     ]
-    return hints_once(said)
+    return hints_once(said) + _sustained(cases)
+
+
+def _sustained(cases: list[Case]) -> list[tuple[str, str, str]]:
+    """Notes, as (status, label, text), for each row whose time under load differs from that of a burst, or may."""
+    found = []
+    for case in cases:
+        known = scatter.family(case.backend)
+        burst, kept = case.timing("burst", 0.0, known), case.timing("sustained", 0.0, known)
+        if not burst or not kept or (ratio := stats.speedup(kept, burst)).verdict() == stats.SAME:
+            continue
+        clear = ratio.verdict() in (stats.FASTER, stats.SLOWER)
+        text = f"sustained runs take {numbers.with_ends(ratio)} times as long as a burst" + (
+            "" if clear else f", {stats.UNCLEAR}"
+        )
+        hertz = [case.quantities.get(f"{kind}_sm_hz", 0.0) / 1e6 for kind in ("sustained", "burst")]
+        text += f"; SM clock {hertz[0]:,.0f} MHz, in the burst {hertz[1]:,.0f}" if all(hertz) else ""
+        why = case.condition.get(record.UNDER_LOAD)
+        found.append(("note", case.label, text + (f"; {why}" if why else "")))
+    return found
 
 
 def _telling(cases: list[Case]) -> Case:
@@ -184,11 +210,16 @@ def _of_times(run: Results, names: Collection[str]) -> list[str]:
     if run.machine.device == "cpu":
         if "api" in str(run.options.get("modes", "")).split(","):
             lines.append("api: not measured; on the CPU, wall is the host time of a call.")
+        lines += not_loaded(run)
     elif run.main_kind:
         there = columns.kinds(run)
         kinds = [f"{kind.replace('_', ' ')}: {text}" for kind, text in ON_GPU.items() if kind in there]
         lines += [f"{'; '.join(kinds)}."] if kinds else []
         lines += [text for kind, text in ON_HOST.items() if kind in there]
+        idle = [case.quantities["idle_w"] for case in run.cases if "idle_w" in case.quantities]
+        without = f"; without work the card drew {statistics.median(idle):.0f} W" if idle else ""
+        lines += [f"{LOADS['energy']}{without}."] if record.ENERGY in there else []
+        lines += [LOADS["sustained"]] if "sustained" in there else []
         if derived := [name for name in DERIVED if name in names]:
             of = f"{', '.join(derived[:-1])} and {derived[-1]} are" if derived[1:] else f"{derived[0]} is"
             lines.append(f"{of} from the {run.main_kind.replace('_', ' ')} time.")
@@ -197,6 +228,12 @@ def _of_times(run: Results, names: Collection[str]) -> list[str]:
             "TFLOP/s: the operations that `flops` of the spec counts, per second; % limit: share of the card's peak."
         )
     return lines
+
+
+def not_loaded(run: Results) -> list[str]:
+    """A line for what a bench on the CPU was asked for and needs a GPU: energy, sustained times."""
+    asked = [mode for mode in str(run.options.get("modes", "")).split(",") if mode in ("energy", "sustained")]
+    return [f"{mode}: not measured; it needs a GPU, and {run.no_gpu}." for mode in asked]
 
 
 def _tolerable(case: Case) -> float:

@@ -83,7 +83,7 @@ def title(cases: list[Case]) -> str:
     shape = " x ".join(map(str, case.shape))
     size = "" if case.size == shape.replace(" ", "") else f"{case.size} "
     text = f"{case.kernel}  {size}({shape})  {case.dtype}  {numbers.amount(case.nbytes)}B moved"
-    state = next((c.condition for c in cases if c.condition), {})
+    state = next((c.condition for c in cases if c.condition.keys() - {record.UNDER_LOAD}), {})
     sm, memory, power = (state.get(k) for k in ("sm_hz", "memory_hz", "power_w"))
     if isinstance(sm, float) and isinstance(memory, float) and isinstance(power, float):
         text += f"  {sm / 1e6:.0f}/{memory / 1e6:.0f} MHz, {power:.0f} W"
@@ -128,13 +128,41 @@ def drawn(run: Results, cases: list[Case]) -> list[Column]:
         found.append(Column("TFLOP/s", [throughput(case, main) for case in shown]))
     else:
         found.append(Column("GB/s", [bandwidth(case, main) for case in shown]))
-    found += [Column(f"{_head(kind)} \u00b5s", _marked(run, shown, cases, kind)) for kind in kinds(run) if kind != main]
+    for kind in kinds(run):
+        if kind != main:
+            found.append(Column(f"{_head(kind)} {unit_of(kind)[0]}", _marked(run, shown, cases, kind)))
+        if kind in BESIDE:
+            found += BESIDE[kind](shown)
     found += [
         Column(f"{tool} \u00b5s", [numbers.significant(1e6 * c.cross[tool], 4) if c.cross.get(tool) else NOT_MEASURED
                                   for c in shown])
         for tool in others(cases)
     ]  # fmt: skip
     return with_values(found)
+
+
+def _of_energy(shown: list[Case]) -> list[Column]:
+    """The interval of the energy, and the power in its windows."""
+    timings = [case.timing(record.ENERGY) for case in shown]
+    ends = [numbers.ends(*(1e3 * end for end in t.interval)) if t else NOT_MEASURED for t in timings]
+    return [
+        Column("energy interval", ends, joined=True),
+        Column("energy W", _counted(shown, "energy_w", 1.0), joined=True),
+    ]
+
+
+def _of_sustained(shown: list[Case]) -> list[Column]:
+    """The clocks of the SMs in a burst and under load."""
+    return [
+        Column(f"{kind} MHz", _counted(shown, f"{kind}_sm_hz", 1e6), joined=True) for kind in ("burst", "sustained")
+    ]
+
+
+BESIDE = {record.ENERGY: _of_energy, "sustained": _of_sustained}  # columns that follow those of a kind
+
+
+def _counted(shown: list[Case], name: str, scale: float) -> list[str]:
+    return [f"{case.quantities[name] / scale:,.0f}" if name in case.quantities else NOT_MEASURED for case in shown]
 
 
 def with_values(found: list[Column]) -> list[Column]:
@@ -172,7 +200,7 @@ def _marked(run: Results, shown: list[Case], cases: list[Case], kind: str) -> li
     return [
         NOT_MEASURED if kind == "call" and allocates(case) else
         NOT_TIMED if case.backend == "host" and case.status == record.OK and not case.times else
-        microseconds(case, kind) + marks.signs(run, case, cases, kind) for case in shown
+        in_unit(case, kind) + marks.signs(run, case, cases, kind) for case in shown
     ]  # fmt: skip
 
 
@@ -255,8 +283,24 @@ def verdict(case: Case) -> str:
 
 def microseconds(case: Case, kind: str) -> str:
     """A median in microseconds, rounded by `numbers.supported`."""
+    return _scaled(case, kind, 1e6)
+
+
+def unit_of(kind: str) -> tuple[str, float]:
+    """The unit in which tables of kernels print a kind of time, or the energy, and how many of it make a second, or a
+    joule.
+    """
+    return ("mJ", 1e3) if kind == record.ENERGY else ("\u00b5s", 1e6)
+
+
+def in_unit(case: Case, kind: str) -> str:
+    """A median in the unit of its kind, rounded by `numbers.supported`."""
+    return _scaled(case, kind, unit_of(kind)[1])
+
+
+def _scaled(case: Case, kind: str, times: float) -> str:
     timing = case.timing(kind)
-    return numbers.supported(timing.median * 1e6, timing.width) if timing else NOT_MEASURED
+    return numbers.supported(timing.median * times, timing.width) if timing else NOT_MEASURED
 
 
 def rows(cases: list[Case]) -> list[Case]:
@@ -277,7 +321,11 @@ def ordered(run: Results, cases: list[Case]) -> list[Case]:
 
 @kept
 def unit(run: Results, cases: list[Case], kind: str) -> tuple[str, float]:
-    """Return the unit of a group's times and its seconds: microseconds; of a study what suits its shortest time."""
+    """Return the unit of a group's times and its seconds: microseconds; of a study what suits its shortest time. Of
+    the energy: mJ.
+    """
+    if kind == record.ENERGY:
+        return "mJ", 1e-3
     shortest = min((s for c in cases if (s := c.median(kind))), default=1.0)
     return numbers.time_unit(shortest if run.of_study else 0.0)
 

@@ -18,7 +18,7 @@ from cudalab.results.compare import MOVED, VERDICTS, Comparison, Pair
 from cudalab.results.record import Case
 
 FORMATS = ("table", "markdown", "json")
-HEADERS = ["variant", "old \u00b5s", "new \u00b5s", "speed-up", "interval", "threshold", "verdict"]
+HEADERS = ["variant", "old {}", "new {}", "speed-up", "interval", "threshold", "verdict"]  # {}: the unit
 DROPPED = ("threshold", "interval")  # that a narrow terminal leaves out, in this order
 ULP_HEADERS = ["kernel", "dtype", "variant", "old max ULP", "new max ULP"]
 STYLES = {SLOWER: "bold red", FASTER: "green", UNCLEAR: "yellow", MOVED: "bold yellow", SAME: ""}
@@ -43,6 +43,7 @@ FOOTER_OF_HOST = (
     "threshold 100 %: times that depend on the host (call, api, wall) count from a factor of 2 on, since other load or "
     "another machine of the same kind changes them."
 )
+FOOTER_OF_ENERGY = "energy: speed-up, FASTER and SLOWER stand for less and more energy a call; 2 % are the least."
 FOOTER_OF_NONE = f"speed-up ?: the amount is unknown, since {marks.NO_RATIO}."
 COMPARISON = "cudalab-comparison"
 
@@ -137,6 +138,7 @@ def footer(found: Comparison, left_out: Collection[str] = ()) -> list[str]:
     unknown = any(pair.ratio.says_nothing for pair in found.pairs) and not any("?" in text for text in borne)
     amount = [FOOTER_OF_NONE] if unknown else []
     host = [FOOTER_OF_HOST] if any(comparable.of_host(pair.kind) for pair in found.pairs) else []
+    host += [FOOTER_OF_ENERGY] if any(pair.kind == record.ENERGY for pair in found.pairs) else []
     there = {"speed-up", "threshold", *(pair.verdict for pair in found.pairs)} - {*left_out}
     says: dict[str, list[str]] = {}  # what is said of one word or of several
     for word, text in (FOOTER if found.where == "run" else FOOTER_OF_ONE_RUN).items():
@@ -178,12 +180,17 @@ def _title(pair: Pair) -> str:
     return f"{case.kernel}  {size}  {case.dtype}  {pair.kind.replace('_', ' ')}"
 
 
+def headers(kind: str) -> list[str]:
+    """Return HEADERS with the unit of a kind of time."""
+    return [head.format(columns.unit_of(kind)[0]) for head in HEADERS]
+
+
 def cells(pair: Pair) -> list[str]:
     """Return one row, in the order of HEADERS."""
     r = pair.ratio
     threshold = f"{numbers.compact(100 * pair.effect)} %"
     name = "copy (control)" if pair.control else pair.old.label
-    times = [columns.microseconds(case, pair.kind) for case in (pair.old, pair.new)]
+    times = [columns.in_unit(case, pair.kind) for case in (pair.old, pair.new)]
     marked = map("".join, zip(times, pair.marks))
     return [name, *marked, numbers.ratio(r), numbers.interval(r), threshold, pair.verdict]
 
@@ -216,7 +223,8 @@ def _table(
     for title, pairs in groups(found.pairs).items():
         console.print()
         console.print(plain(title))
-        every = [columns.Column(head, list(values)) for head, *values in zip(HEADERS, *map(cells, pairs), strict=True)]
+        named = zip(headers(pairs[0].kind), *map(cells, pairs), strict=True)
+        every = [columns.Column(head, list(values)) for head, *values in named]
         drawn = highlight.signed(every, [pair.new for pair in pairs] if ours else ())
         drawn, left_out = fitting(drawn, DROPPED, console.width)
         gone |= dict.fromkeys(left_out)
@@ -267,12 +275,14 @@ def _markdown(found: Comparison, names: tuple[str, str]) -> list[str]:
 
 
 def _rows(pairs: list[Pair]) -> list[str]:
-    """One table of pairs from several groups, the slowest first."""
+    """One table of pairs from several groups, the slowest first; energies have one of their own."""
     body = [
-        [f"{' '.join(p.old.group)}, {p.kind.replace('_', ' ')}", *cells(p)]
+        (p.kind, [f"{' '.join(p.old.group)}, {p.kind.replace('_', ' ')}", *cells(p)])
         for p in sorted(pairs, key=lambda p: (p.control, p.ratio.value))
     ]
-    return _lines(["case", *HEADERS], body, 2)
+    times, energies = ([row for kind, row in body if (kind == record.ENERGY) is of] for of in (False, True))
+    lines = _lines(["case", *headers("")], times, 2) if times else []
+    return lines + (["", *_lines(["case", *headers(record.ENERGY)], energies, 2)] if energies else [])
 
 
 def _lines(headers: list[str], body: list[list[str]], left: int) -> list[str]:
@@ -302,10 +312,11 @@ def _document(found: Comparison, names: tuple[str, str]) -> dict[str, Any]:
 
 def _pair(pair: Pair) -> dict[str, Any]:
     old, new = (stats.median(case.times[pair.kind]) for case in (pair.old, pair.new))
+    unit = "joules" if pair.kind == record.ENERGY else "seconds"
     high = pair.ratio.high if pair.ratio.high < inf else None
     return {
         "kernel": pair.old.kernel, "size": pair.old.size, "shape": list(pair.old.shape), "dtype": pair.old.dtype,
-        "label": pair.old.label, "kind": pair.kind, "control": pair.control, "old_seconds": old, "new_seconds": new,
+        "label": pair.old.label, "kind": pair.kind, "control": pair.control, f"old_{unit}": old, f"new_{unit}": new,
         "speedup": pair.ratio.value, "low": pair.ratio.low, "high": high, "counts_from": pair.effect,
         "verdict": pair.verdict, "old_marks": pair.marks[0], "new_marks": pair.marks[1],
     }  # fmt: skip

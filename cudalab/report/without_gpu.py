@@ -219,7 +219,7 @@ def _footer(run: Results, cards: dict[str, list[Measured]], marked: bool) -> lis
         lines.append(f"predicted: least \u00b5s on an {on}, by machine code; more: cudalab inspect {name}")
         words = [f"{name}: {BOUND.get(name, name)}" for name in bounds if name != "memory"]
         lines += [f"bound by {'; '.join(words)}"] if words else []
-    lines += _sources(run, cards)
+    lines += _sources(run, cards) + below_tables.not_loaded(run)
     times = ["CPU \u00b5s: wall clock, fastest first; as tables: --all"] if any(c.times for c in run.cases) else []
     last = [*times, *([f"{LAUNCH} mostly launch and timer"] if marked else [])]
     return [*lines, "; ".join(last)] if last else lines

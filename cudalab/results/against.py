@@ -55,7 +55,8 @@ def compared(run: Results, min_effect: float | None = None) -> Comparison | None
 def _pair(run: Results, earlier: Case, was: Case, now: Case, kind: str, min_effect: float | None) -> Pair:
     """`was` is `earlier` under the name of the entry."""
     ratio = run.ratio(earlier, now, kind)
-    least = min(MIN_EFFECT, LEAST_SECONDS / stats.median(was.times[kind])) if min_effect is None else min_effect
+    short = 0.0 if kind == record.ENERGY else LEAST_SECONDS / stats.median(was.times[kind])
+    least = (min(MIN_EFFECT, short) or MIN_EFFECT) if min_effect is None else min_effect
     verdict = ratio.direction(least) or (SAME if ratio.verdict() == SAME else UNCLEAR)
     half = max(ratio.high / ratio.value, ratio.value / ratio.low) if ratio.low > 0 else inf
     before, after = run.timing(earlier, kind), run.timing(now, kind)

@@ -32,6 +32,7 @@ NOTHING_SLOWER, REGRESSION, WRONG_ANSWER, NOT_COMPARABLE = 0, 1, 3, 4  # exit co
 # deviations of the logarithm of a time; docs/compare.md says from which runs they come.
 NEAR = 0.4  # rows that reach this share of the copy's speed move about as the memory does
 RUN, RUN_FAR = 0.002, 0.015  # rows near the copy, and all others: times of arithmetic differ between cards
+RUN_ENERGY = 0.02  # of an energy: an assumption, until runs on several cards and days show more
 STATES = {"torch_compile": 0.12}  # a backend whose times fall into one of several states when a process starts
 HOST_EFFECT = 1.0  # times that depend on the host: a factor of 1.75 was seen between two machines of one kind
 
@@ -262,6 +263,8 @@ def _judged(cases: list[tuple[Case, Case]], kind: str, old: Results, new: Result
 
 def _between_runs(case: Case, kind: str, copy: Case | None) -> float:
     """The standard deviation of the logarithm of a time from run to run, beyond that between processes."""
+    if kind == record.ENERGY:
+        return RUN_ENERGY
     own, ceiling = case.median(kind), copy and copy.median(kind)
     states = STATES.get(case.backend, 0.0)
     if own and ceiling and ceiling >= NEAR * own:

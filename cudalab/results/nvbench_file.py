@@ -16,7 +16,7 @@ import numpy as np
 
 from cudalab.base import stats
 from cudalab.results.json_file import MARK, as_json
-from cudalab.results.record import BROKEN, SKIPPED, Case, Results
+from cudalab.results.record import BROKEN, ENERGY, SKIPPED, Case, Results
 
 FILE_VERSION = (1, 0, 0)
 SHOWN: dict[str, str] = {}
@@ -102,6 +102,8 @@ def _state(case: Case) -> dict[str, Any]:
 
 def _summaries(case: Case) -> Iterator[dict[str, Any]]:
     for kind, rounds in case.times.items():
+        if kind == ENERGY:  # NVBench's files hold times
+            continue
         samples = stats.flat(rounds)
         if kind == "hot":
             yield _summary("nv/batch/sample_size", "Samples", len(samples), "sample_size")

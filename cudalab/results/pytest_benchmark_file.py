@@ -12,7 +12,7 @@ import numpy as np
 
 from cudalab.base import stats
 from cudalab.results.json_file import MARK, as_json
-from cudalab.results.record import BROKEN, Case, Results
+from cudalab.results.record import BROKEN, ENERGY, Case, Results
 
 READER = "5.0.0"  # the version of pytest-benchmark that the file names as its writer
 
@@ -32,7 +32,7 @@ def encoded(run: Results) -> bytes:
         },
         "commit_info": {"id": "unversioned", "time": None, "author_time": None, "dirty": False, "project": MARK,
                         "branch": "(unknown)"},
-        "benchmarks": [_benchmark(case, kind) for case in run.cases for kind in case.times],
+        "benchmarks": [_benchmark(case, kind) for case in run.cases for kind in case.times if kind != ENERGY],
         "datetime": run.created,
         "version": READER,
     })  # fmt: skip

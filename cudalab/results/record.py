@@ -1,8 +1,8 @@
 """The records of a run: every raw sample is kept, statistics are computed when they are asked for.
 
-Times are seconds, sizes bytes. Each field is described here and nowhere else: validation, the JSON Schema and
-docs/results-file.md are made from these records (`cudalab.results.schema`). `cudalab.results.file` loads and saves
-them.
+Times are seconds, energies joules, sizes bytes. Each field is described here and nowhere else: validation, the JSON
+Schema and docs/results-file.md are made from these records (`cudalab.results.schema`). `cudalab.results.file` loads and
+saves them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from cudalab.base import stats  # loads NumPy, which the start of a worker does not wait for
 
 FORMAT = "cudalab-results"
-VERSION = 8  # of the files that are written; `cudalab.results.json_file` also reads the older ones
+VERSION = 9  # of the files that are written; `cudalab.results.json_file` also reads the older ones
 
 RUNS = ("bench", "check", "study")  # the kinds of a run
-KINDS = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
-GPU_KINDS = ("cold", "hot", "graph", "graph_cold")  # all other times depend on the host too
+ENERGY: Final = "energy"  # the one kind whose samples are joules
+LOADED = ("burst", "sustained", ENERGY)  # kinds of rounds that load the card for seconds
+TIMES = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
+KINDS = (*TIMES, *LOADED)
+GPU_KINDS = ("cold", "hot", "graph", "graph_cold", *LOADED)  # all other times depend on the host too
+UNDER_LOAD = "throttled under load"  # of a row's condition
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
 # The status of a case:
@@ -158,8 +162,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     times: Annotated[
         dict[str, Rounds],
         _says(
-            "seconds by kind (`cold`, `hot`, `graph`, `graph_cold`, `call`, `api`, `wall`, or a study's own; see "
-            "bench/METHOD.md): a list of rounds, each a list of raw samples; round i of one case was taken beside "
+            "seconds by kind (`cold`, `hot`, `graph`, `graph_cold`, `call`, `api`, `wall`, `burst`, `sustained`, or a "
+            "study's own; see bench/METHOD.md), of the kind `energy` joules: a list of rounds, each a list of raw "
+            "samples; round i of one case was taken beside "
             "round i of the others of its kernel, size and dtype"
         ),
     ] = {}
@@ -188,8 +193,8 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     condition: Annotated[
         dict[str, Quantity | str],
         _says(
-            "`throttled`: what held the clocks down while the row was timed; of the ceiling's row also `sm_hz`, "
-            "`memory_hz`, `power_w`"
+            "`throttled`: what held the clocks down while the row was timed; `throttled under load`: during energy and "
+            "sustained samples; of the ceiling's row also `sm_hz`, `memory_hz`, `power_w`"
         ),
     ] = {}
     parameters: Annotated[
@@ -198,8 +203,10 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     quantities: Annotated[
         dict[str, Quantity],
         _says(
-            "what a study counted beside the times, by name: in SI units where the name ends in one (`peak_bytes`), "
-            "else counts; `items`: samples that one run processes"
+            "what was counted beside the times, by name: in SI units where the name ends in one (`peak_bytes`), else "
+            "counts. Of a study what it says, and `items`: samples that one run processes. Of a bench `energy_w` and "
+            "`idle_w`, power of the card in the energy windows and without work; `burst_sm_hz`, `sustained_sm_hz`, "
+            "`sustained_w`, and `sustained_load_s`, the load until clock and power were steady"
         ),
     ] = {}
     notes: Annotated[list[str], _says("what a reader of the times must know")] = []
@@ -385,7 +392,8 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         taken = case.timing(kind)
         if taken is None:
             return None
-        known = scatter.family(case.backend) if kind in GPU_KINDS and not self.of_study else ""
+        shown = kind in GPU_KINDS and kind != ENERGY and not self.of_study
+        known = scatter.family(case.backend) if shown else ""
         several = len(taken.parts) > 1
         states = self._states(case.kernel, case.label, kind).without(taken).deviation if several else 0.0
         return case.timing(kind, states, known)

@@ -1,6 +1,7 @@
 """Times: `clocks` and `calibrate` measure what runs on a device; `rounds` takes the samples.
 
 `gpu.py` measures by events on the device's stream (`events.py`) and by graphs (`graph.py`), `cpu.py` by the wall clock.
+`load.py` keeps a GPU busy, for `energy.py` and `sustained.py`.
 """
 
 from __future__ import annotations

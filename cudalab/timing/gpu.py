@@ -1,4 +1,5 @@
-"""Times on a GPU, by kind: cold, hot, call, api, graph, graph_cold. bench/METHOD.md defines each.
+"""Times on a GPU, by kind: cold, hot, call, api, graph, graph_cold; burst and sustained; energy. bench/METHOD.md
+defines each.
 
 A variant whose work waits for the GPU cannot be measured with a held queue; its row says so. With a `Proof`, the
 contents of the inputs change between samples, outputs are poisoned before each, and every result is verified.
@@ -17,7 +18,8 @@ from cudalab.device.gpu import Gpu
 from cudalab.device.operands import Bound, Operands
 from cudalab.spec.kernel import blocks
 from cudalab.timing.alone import Neighbours
-from cudalab.timing.clock import Clock
+from cudalab.timing.clock import LOADED, Clock
+from cudalab.timing.energy import REUSED, energy_clock
 from cudalab.timing.events import (
     CALL_SPAN,
     CALLS_LEAST,
@@ -31,9 +33,11 @@ from cudalab.timing.events import (
 )
 from cudalab.timing.graph import Graph
 from cudalab.timing.proof import CPU, NOT_CONFIRMED, Proof
+from cudalab.timing.sustained import sustained_clocks
 from cudalab.timing.work import (
     Batch,
     FreshCode,
+    Repeated,
     Replay,
     Returning,
     RotatingReplay,
@@ -138,6 +142,12 @@ def clocks(
             if not (isinstance(error, CudalabError) or out_of_memory(error)):
                 raise
             notes.append(f"no graph: {error}")
+    for mode in LOADED:
+        if mode in modes:
+            try:
+                found |= _under_load(mode, device, bound, runs, once, held, notes, proof)
+            except CudalabError as error:
+                notes.append(f"no {mode}: {error}")
     if not (proof and held and bound.on and set(SEVERAL) & set(found)):
         return found
     if bound.local >= LOCAL:
@@ -250,7 +260,7 @@ def _cold_clock(device: Gpu, bound: Bound, samples: int, held: bool, notes: list
     return Clock(_noting(timer, sample, notes), confirm=confirm)
 
 
-def _batch(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Work:
+def _batch(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Repeated:
     if proof is None:
         return Unproven(bound.run, runs, lambda: device.make_new([bound.output()] if spent(bound) else []))
     if bound.on:
@@ -261,6 +271,24 @@ def _batch(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Work:
         return bound.output()
 
     return Returning(device, call, proof, runs)
+
+
+def _under_load(
+    mode: str, device: Gpu, bound: Bound, runs: int, once: float, held: bool, notes: list[str], proof: Proof | None
+) -> dict[str, Clock]:
+    """The clocks of a mode that loads the device. Raises LaunchError for a variant that cannot be repeated."""
+    if mode == "energy" and (reason := device.nvml.no_energy()):
+        raise LaunchError(reason)
+    if spent(bound):
+        raise LaunchError("each run needs new contents, so runs cannot follow each other for seconds")
+    if bound.kept:
+        raise LaunchError(f"the .cu keeps {bound.kept} B in variables of its own from one launch to the next")
+    work = _batch(device, bound, runs, proof)
+    if mode == "energy":
+        timer = timer_of(device)
+        reused = 0.0 if timer.on_cpu else REUSED
+        return {"energy": energy_clock(device, work, lambda: timer.hot(work, held)[0], once, notes, reused)}
+    return sustained_clocks(device, work, once, notes)
 
 
 def _api_clock(device: Gpu, call: Callable[[], Any], calls: int, width: float, proof: Proof | None) -> Clock:

@@ -52,6 +52,9 @@ class Unproven:
         for _ in range(self.runs):
             self._once()
 
+    def repeat(self) -> None:
+        self.run()
+
     def verify(self) -> None: ...
 
 
@@ -99,6 +102,10 @@ class Batch(_Proven):
         for enqueue in self._enqueue:
             enqueue()
 
+    def repeat(self) -> None:
+        """Enqueue the runs again: they write the same results to the same outputs."""
+        self.run()
+
 
 class SharedResult(LaunchError):
     """Results of several calls lie in the same memory."""
@@ -129,6 +136,11 @@ class Returning(_Proven):
     def run(self) -> None:
         call = self._call
         self._results += [call() for _ in range(self.runs)]
+
+    def repeat(self) -> None:
+        """Enqueue the calls and let go of their results, whose memory the next ones take; `run` follows the last."""
+        self.run()
+        self._results.clear()
 
     def verify(self) -> None:
         try:
@@ -195,6 +207,9 @@ class RotatingReplay(_Proven):
         digests = self._device.digests(self._results)
         for contents, result, digest in zip(self._loaded, self._results, digests, strict=True):
             self._proof.judge(contents, result, digest, self)
+
+
+Repeated = Unproven | Batch | Returning  # what a load can repeat
 
 
 def apart(results: list[Any]) -> list[Any]:

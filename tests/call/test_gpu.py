@@ -189,8 +189,8 @@ def test_a_variant_that_waits_inside_is_marked(gpu):
 
 @pytest.mark.wall
 def test_the_state_of_the_gpu_is_read_while_it_works(gpu):
-    if gpu._nvml.missing:
-        pytest.skip(gpu._nvml.missing)
+    if gpu.nvml.missing:
+        pytest.skip(gpu.nvml.missing)
     state = gpu.condition()
     assert state["sm_hz"] > 1e9
     assert state["memory_hz"] > 1e9

@@ -125,6 +125,23 @@ def test_nvml_says_what_to_install_or_what_it_answered(monkeypatch):
     assert nvml.Nvml("0000:00:00.0").missing == "NVML does not answer: NVML Shared Library Not Found"
 
 
+def test_the_energy_counter_is_joules_or_says_why_there_is_none(monkeypatch):
+    def refused(handle):
+        raise RuntimeError("Not Supported")
+
+    pynvml = SimpleNamespace(
+        nvmlInit=lambda: None, nvmlDeviceGetHandleByPciBusId=lambda name: name,
+        nvmlDeviceGetTotalEnergyConsumption=lambda handle: 1234567,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "pynvml", pynvml)
+    assert (nvml.Nvml("0").energy(), nvml.Nvml("0").no_energy()) == (1234.567, "")
+    pynvml.nvmlDeviceGetTotalEnergyConsumption = refused
+    assert nvml.Nvml("0").no_energy() == "NVML has no energy counter of this GPU: Not Supported"
+    assert nvml.Nvml("0").under_load() == {}  # nothing else is told
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert nvml.Nvml("0").no_energy().endswith("pip install nvidia-ml-py")
+
+
 def test_offsets_are_by_array():
     kernel = find.kernel("add2d")
     names = (*kernel.input_names, kernel.output)

@@ -69,16 +69,37 @@ def test_without_a_gpu_it_says_what_to_type():
     said = " ".join(done.output.split())
     assert "--modes api needs a GPU, and the CPU was asked for" in said
     assert "--modes launch takes the wall time of a call" in said
+    done = CliRunner().invoke(main, ["bench", "gelu", "--modes", "energy"])
+    assert (done.exit_code, "write --modes launch,energy" in done.output) == (2, True)
 
 
 @pytest.mark.process
-def test_beside_launch_on_the_cpu_it_adds_nothing(tmp_path):
+def test_beside_launch_on_the_cpu_what_needs_a_gpu_adds_nothing(tmp_path):
     kept = tmp_path / "r.json"
-    command = ["bench", "plus_one", "--modes", "launch,api", "--device", "cpu", "--sizes", "1000", "--only", "numpy"]
+    command = [
+        "bench",
+        "plus_one",
+        "--modes",
+        "launch,api",
+        "--energy",
+        "--sustained",
+        "--device",
+        "cpu",
+        "--sizes",
+        "1000",
+        "--only",
+        "numpy",
+    ]
     done = CliRunner().invoke(main, [*command, "--budget", "0.01", "-o", str(kept)])
     assert done.exit_code == 0, done.output
-    assert "api: not measured" in done.output
-    assert {kind for case in cudalab.load(kept).cases for kind in case.times} == {"wall"}
+    for mode in ("api", "energy", "sustained"):
+        assert f"{mode}: not measured; " in done.output
+    assert "energy: not measured; it needs a GPU, and the CPU was asked for (" in " ".join(done.output.split())
+    run = cudalab.load(kept)
+    assert {kind for case in run.cases for kind in case.times} == {"wall"}
+    assert run.options["modes"] == "launch,api,energy,sustained"
+    again = CliRunner().invoke(main, ["bench", "--baseline", str(kept), "--energy"])
+    assert "not comparable" not in again.output, again.output  # --energy alone counts as --modes
 
 
 def test_what_a_user_calls_is_made_ready_only_when_it_is_asked_for():

@@ -1,15 +1,22 @@
-"""A study's load on the CPU stand-in: what is enqueued, and which part of it is timed."""
+"""Loads on the CPU stand-in: what is enqueued, what is timed of it, and what an injected NVML counts meanwhile."""
 
 from __future__ import annotations
 
 from statistics import median
 from time import perf_counter
+from types import SimpleNamespace
 
 import pytest
 
+from cudalab.engine import plan
+from cudalab.engine.job import Job
+from cudalab.engine.kernel_round import cases as cases_of
+from cudalab.engine.selection import Selection
+from cudalab.results import record
 from cudalab.study import found
 from cudalab.study.lab import Lab
 from cudalab.study.load import SAMPLES, Load
+from cudalab.timing import energy, sustained
 from cudalab.tools.selftest.gpu import Spin
 
 CYCLES = 200_000
@@ -39,3 +46,67 @@ def test_times_are_of_single_runs_after_the_load(fake):
     begun = perf_counter()
     lab.synchronize()
     assert perf_counter() - begun < 0.5
+
+
+WATTS = 300.0
+
+
+def nvml(why=""):
+    """A card that counts energy in steps of 1 ms. Without a counter: why."""
+    return SimpleNamespace(
+        missing=why, no_energy=lambda: why, energy=lambda: WATTS * (perf_counter() // 1e-3) * 1e-3,
+        under_load=lambda: {} if why else {"sm_hz": 1.755e9, "power_w": WATTS, "temperature_c": 50.0},
+        held_down=list, condition=dict,
+    )  # fmt: skip
+
+
+def loaded(fake, monkeypatch, nvml):
+    """The row of an entry that was measured for energy and under load, in short windows."""
+    for module, names in (
+        (energy, ("WINDOW", "LEAD", "REST", "IDLE", "BUDGET")),
+        (sustained, ("REST", "SPAN", "READ", "BUDGET")),
+    ):
+        for name in names:
+            monkeypatch.setattr(module, name, 0.01)
+    monkeypatch.setattr(sustained, "LIMIT", 0.1)
+    monkeypatch.setattr("cudalab.timing.load.CHUNK", 1e-4)
+    monkeypatch.setattr(fake, "nvml", nvml)
+    energy._idle.clear()
+    job = Job(
+        fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, lambda _: None
+    )
+    (group,) = plan.groups(["plus_one"], "1000", "")
+    (case,) = cases_of(job, group, omit=("copy",))
+    return case
+
+
+def test_energy_and_sustained_times_of_verified_runs(fake, monkeypatch):
+    case = loaded(fake, monkeypatch, nvml())
+    assert case.status == record.OK, case.reason
+    assert set(case.times) == {"cold", "hot", "call", "energy", "burst", "sustained"}, case.notes
+    assert all(len(case.times[kind]) >= 3 for kind in record.LOADED)
+    assert case.quantities["energy_w"] == pytest.approx(WATTS, rel=0.3)  # steps of 1 ms in windows of 10
+    assert case.quantities["sustained_sm_hz"] == case.quantities["burst_sm_hz"] == 1.755e9
+    assert case.quantities["sustained_w"] == WATTS
+    assert {"idle_w", "sustained_load_s"} < set(case.quantities)
+
+
+def test_without_nvml_all_but_the_energy_is_measured(fake, monkeypatch):
+    case = loaded(fake, monkeypatch, nvml("nvidia-ml-py is not installed"))
+    assert set(case.times) == {"cold", "hot", "call", "burst", "sustained"}
+    assert "no energy: nvidia-ml-py is not installed" in case.notes
+    assert sum("the SM clocks are not seen: nvidia-ml-py is not installed" in note for note in case.notes) == 1
+    assert set(case.quantities) == {"sustained_load_s"}
+
+
+def test_a_result_that_a_load_leaves_wrong_is_wrong(fake, monkeypatch):
+    monkeypatch.setattr(energy.Load, "stop", lambda load: spoil(fake))
+    case = loaded(fake, monkeypatch, nvml())
+    assert (case.status, case.times) == (record.WRONG, {})
+
+
+def spoil(fake):
+    """Change an input, as a stray write does, once all runs have ended."""
+    fake.stream.synchronize()
+    (array,) = fake._placed_operands.inputs.values()
+    fake._driver.memset_d8(array.ptr, 7, array.nbytes)

@@ -248,3 +248,36 @@ def test_processes_that_disagree_are_marked():
     native.times["cold"][5:] = [[1.2 * s for s in samples] for samples in native.times["cold"][5:]]
     assert "#" in cells(run, "torch_native")["cold \u00b5s"]
     assert any(line.startswith("# the worker processes") for line in below_tables.footer(run))
+
+
+def with_loads(sustained=1.05):
+    """A run with energies, and a sustained time that is longer than the burst at one entry."""
+    run = timed()
+    for case in (c for c in group(run) if c.times):
+        hot = case.times["cold"]
+        slower = sustained if case.variant == "gelu_vec" else 1.001
+        case.times |= {"burst": hot, "sustained": [[slower * t for t in samples] for samples in hot]}
+        case.times["energy"] = [[300 * t for t in samples] for samples in hot]
+        case.processes |= {kind: case.processes["cold"] for kind in record.LOADED if "cold" in case.processes}
+        case.quantities = {"energy_w": 412.0, "idle_w": 76.0, "burst_sm_hz": 1.98e9, "sustained_sm_hz": 1.755e9}
+        case.condition[record.UNDER_LOAD] = "power cap"
+    return run
+
+
+def test_energy_has_a_unit_an_interval_and_a_power_and_sustained_says_where_it_differs():
+    run = with_loads()
+    row = cells(run, "pycuda:gelu_vec")
+    case = next(c for c in group(run) if c.label == "pycuda:gelu_vec")
+    assert float(row["energy mJ"].rstrip("?")) == pytest.approx(3e5 * case.median("cold"), rel=0.02)
+    assert " to " in row["energy interval"]
+    assert (row["energy W"], row["burst MHz"], row["sustained MHz"]) == ("412", "1,980", "1,755")
+    text = report.render(run, "table", None)
+    (line,) = [line for line in text.splitlines() if "sustained runs" in line]
+    assert line.startswith("  note pycuda:gelu_vec: sustained runs take 1.05")
+    assert line.endswith("times as long as a burst; SM clock 1,755 MHz, in the burst 1,980; power cap")
+    assert "nothing is subtracted; without work the card drew 76 W." in text
+    assert " MHz, " in columns.title(group(run)) and "power cap" not in columns.title(group(run))
+    assert "sustained runs" not in report.render(with_loads(1.001), "table", None)
+    assert "sustained runs take" in page.render([("run", run)])
+    for other in (nvbench_file, pytest_benchmark_file):  # whose files hold times
+        assert "energy" not in other.encoded(run).decode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -11,7 +13,7 @@ from cudalab.base.stats import FASTER, SAME, SLOWER
 from cudalab.cli import main
 from cudalab.engine import resume, runs
 from cudalab.report import comparison
-from cudalab.results import against, record
+from cudalab.results import against, compare, record
 from cudalab.results.compare import NOTHING_SLOWER, REGRESSION, WRONG_ANSWER
 from cudalab.results.file import save
 from cudalab.results.record import Case, Machine, Parity, Results
@@ -57,6 +59,22 @@ def test_kinds_of_gpu_time_are_judged_and_those_of_the_host_are_not():
     found = against.compared(run(row("e @ old", 300e-6, 1, kinds=kinds), row("e", 330e-6, 2, kinds=kinds)))
     assert [(pair.kind, pair.verdict) for pair in found.pairs] == [("cold", SLOWER), ("hot", SLOWER)]
     assert "is further from 1 than 0.1 \u00b5s of the time (at most 2 %)" in comparison.footer(found)[0]
+
+
+@pytest.mark.parametrize(("factor", "wanted"), [(1.03, SLOWER), (1.01, SAME), (1.0, SAME)])
+def test_energies_count_from_two_percent_and_are_printed_in_mj(factor, wanted):
+    kinds = ("cold", "energy")
+    pair = row("e @ old", 300e-3, 1, kinds=kinds), row("e", 300e-3 * factor, 2, kinds=kinds)
+    found = against.compared(run(*pair))
+    assert {p.kind: p.verdict for p in found.pairs}["energy"] == wanted
+    text, markdown = (comparison.render(found, ("old", "new"), format) for format in ("table", "markdown"))
+    assert "less and more energy a call" in text and text.count("mJ") == 2
+    assert "| new mJ |" in markdown and "| new \u00b5s |" in markdown
+    document = json.loads(comparison.render(found, ("old", "new"), "json"))
+    assert {"old_joules" in p: p["kind"] for p in document["pairs"]} == {False: "cold", True: "energy"}
+    old, new = (run(row("e", 300e-3 * f, s, kinds=kinds)) for f, s in ((1.0, 1), (1.3, 2)))
+    judged = compare.compare(old, new, "energy", force=True)  # two runs differ by more
+    assert [p.verdict for p in judged.pairs] == [SLOWER] and judged.pairs[0].effect > 0.04
 
 
 def test_a_wrong_old_entry_is_noted_and_a_wrong_new_one_counts():

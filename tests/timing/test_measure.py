@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from cudalab.base import stats
-from cudalab.base.errors import InputError
+from cudalab.base.errors import InputError, LaunchError
+from cudalab.timing import energy, sustained
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
 
@@ -84,3 +88,68 @@ def test_blocked_order_keeps_each_variant_together():
     taken = measure.take(clocks, seed=0, budget=1, order="blocked")
     assert list(taken) == ["a", "b", "c"]
     assert "".join(order) in {x * 10 + y * 10 + z * 10 for x in "abc" for y in "abc" for z in "abc"}
+
+
+class Card:
+    """Draws 400 W, steps its counter every 0.1 s, and runs 1,000 times a second. Its time passes when asked."""
+
+    def __init__(self, watts=400.0, still=False):
+        self.time, self.watts, self.still = 3.017, watts, still
+
+    def read(self):
+        return 0.0 if self.still else self.watts * 0.1 * (self.time // 0.1)
+
+    def now(self):
+        return self.time
+
+    def advance(self):
+        self.time += 0.002
+        return int(1000 * self.time)
+
+
+@pytest.mark.parametrize("seconds", [0.05, 2.0])
+def test_a_window_begins_and_ends_at_a_step_of_the_counter(seconds):
+    card = Card()
+    found = energy.window(card.read, seconds, card.advance, card.now)
+    assert seconds <= found.seconds <= seconds + 0.105
+    assert found.joules / found.seconds == pytest.approx(400, rel=0.03 if seconds < 1 else 0.002)
+    assert found.joules / found.runs == pytest.approx(0.4, rel=0.03 if seconds < 1 else 0.002)
+    with pytest.raises(LaunchError, match="has not moved for 1 s"):
+        energy.window(Card(still=True).read, seconds, (still := Card()).advance, still.now)
+
+
+@pytest.mark.parametrize(
+    ("hertz", "settled"),
+    [(lambda t: 1.98e9, 2.1), (lambda t: 1.98e9 - 3e8 * min(t, 2), 3.8), (lambda t: 1e9 + 3e7 * t, 0)],
+)
+def test_a_load_lasts_until_clock_and_power_are_steady_or_its_time_is_over(hertz, settled):
+    card = Card()
+    start = card.time
+    steady, readings = sustained.settle(
+        lambda: {"sm_hz": hertz(card.time - start), "power_w": 500.0}, card.advance, card.now
+    )
+    assert steady is bool(settled)
+    assert card.time - start == pytest.approx(settled or sustained.LIMIT, abs=0.2)
+    assert len(readings) > 10 * (settled or sustained.LIMIT) - 5
+    assert sustained.settle(dict, card.advance, card.now) == (False, [])  # without NVML: the whole time
+
+
+def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
+    """A run of 1 ms, which takes so many in a batch on new contents."""
+    card = Card()
+    load = SimpleNamespace(keep=lambda seconds: card.advance(), stop=lambda: None)
+    work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
+    device = SimpleNamespace(nvml=SimpleNamespace(energy=card.read), stream=None)
+    monkeypatch.setattr(energy, "Load", lambda *given: load)
+    monkeypatch.setattr(energy, "idle_power", lambda device: 75.0)
+    monkeypatch.setattr(energy, "window", partial(energy.window, now=card.now))
+    notes = []
+    for batch, said in ((1e-3, None), (0.5e-3, energy.GAPS), (3e-3, LaunchError)):
+        clock = energy.energy_clock(device, work, lambda: batch, 1e-3, notes)  # noqa: B023
+        assert clock.sample() == [pytest.approx(0.4, rel=0.01)]
+        if said is LaunchError:
+            with pytest.raises(LaunchError, match="do runs reuse earlier results"):
+                clock.quantities()
+            continue
+        assert clock.quantities() == {"energy_w": pytest.approx(400, rel=0.01), "idle_w": 75.0}
+        assert notes == ([said] if said else [])

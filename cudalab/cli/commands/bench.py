@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
+from cudalab.base.globs import split
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against, measure_beside
-from cudalab.cli.measure import exit_code, measure, options_given
+from cudalab.cli.measure import LOADED, exit_code, measure, options_given
 from cudalab.cli.options import everything, measuring, parameters, processes, quick
 from cudalab.cli.predicted import bench_with_predictions
 
@@ -15,7 +16,12 @@ from cudalab.cli.predicted import bench_with_predictions
 @click.command("bench")
 @measuring(sizes="small,large", named="small,large", dtypes="the spec's first")
 @click.option("--modes", default="launch,graph", show_default=True, metavar="LIST",
-              help="Ways to time a call: launch, graph, api.", shell_complete=complete.modes)  # fmt: skip
+              help="Ways to time a call: launch, graph, api, energy, sustained.",
+              shell_complete=complete.modes)  # fmt: skip
+@click.option("--energy", is_flag=True, help="Also measure the energy of a call, mJ with an interval, by NVML's "
+              "counter: about 15 s for each variant. As --modes energy beside the others.")  # fmt: skip
+@click.option("--sustained", is_flag=True, help="Also time each variant in a burst and under load, once clock and "
+              "power are steady: about 20 s for each. As --modes sustained beside the others.")  # fmt: skip
 @click.option(
     "--order",
     default="shuffled",
@@ -56,6 +62,7 @@ def command(
     \b
     cudalab bench gelu --size small,large --dtype all -o results.json
     cudalab bench gelu --quick
+    cudalab bench gelu --size xlarge --only pycuda --energy --sustained
     cudalab bench ./softmax.py ./mine/ --size '2^[8:12]x1024' --only 'torch_*'
     cudalab bench --baseline main.json -o branch.json
     cudalab bench ./mine/softmax.py --against git:main
@@ -75,6 +82,9 @@ def command(
     --baseline or --against it is that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """
     costs = options.pop("costs")
+    loads = [mode for mode in LOADED if options.pop(mode)]
+    if loads:
+        options["modes"] = ",".join(dict.fromkeys([*split(options["modes"]), *loads]))
     baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
     against = bool(options["against"])
     alone = sorted(({"force"} if against else {"min_effect", "force"}) & options_given())

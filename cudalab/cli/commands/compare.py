@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("old", shell_complete=complete.files)
 @click.argument("new", nargs=-1, required=True, metavar="NEW...", shell_complete=complete.files)
 @click.option("--kind", default="", metavar="LIST", help="Times to compare: cold, hot, graph, graph_cold, "
-              "call, api, wall, or all. Default: cold; on a CPU wall.")  # fmt: skip
+              "call, api, wall, burst, sustained, energy, or all. Default: cold; on a CPU wall.")  # fmt: skip
 @min_effect
 @selecting
 @click.option("--force", is_flag=True, help="Compare even if machine, driver, clocks, versions or options differ.")

@@ -11,7 +11,7 @@ from cudalab.report.html.figures import Figure
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
-AT_A_SIZE = ("speedup", "samples", "roofline", *record.KINDS)
+AT_A_SIZE = ("speedup", "samples", "roofline", *record.TIMES)
 OVER_SIZES = ("bandwidth",)
 OF_CHECKS = ("accuracy", "error")
 RIVALS = "rivals"  # of all kernels
@@ -32,8 +32,8 @@ def chosen(
     """
     if chart not in CHARTS:
         raise unknown("chart", chart, CHARTS)
-    if kind and kind not in record.KINDS:
-        raise unknown("kind of time", kind, record.KINDS)
+    if kind and kind not in record.TIMES:
+        raise unknown("kind of time", kind, record.TIMES)
     if kind and chart not in ("speedup", "samples", "bandwidth"):
         raise InputError(f"--kind is for speedup, samples and bandwidth, not for {chart}")
     if size and chart not in AT_A_SIZE:
@@ -88,7 +88,7 @@ def _sizes(cases: list[Case]) -> int:
 
 def _figure(run: Results, cases: list[Case], chart: str, kind: str) -> Figure | str | None:
     """The chart of some cases of a run, or why there is none. The whole run has the best copy."""
-    if chart in record.KINDS:
+    if chart in record.TIMES:
         return figures.times(run, cases, chart)
     makers: dict[str, Callable[[], Figure | str | None]] = {
         "speedup": lambda: figures.speedup(run, cases, kind),
@@ -105,7 +105,7 @@ def _drawable(run: Results, chart: str, kind: str) -> bool:
     """Whether a run has the data that a chart shows."""
     if chart in OF_CHECKS:
         return not run.timed and any(c.parity and (chart == "accuracy" or c.parity.curve) for c in run.cases)
-    wanted = kind or (chart if chart in record.KINDS else roofline.KIND if chart == "roofline" else run.main_kind)
+    wanted = kind or (chart if chart in record.TIMES else roofline.KIND if chart == "roofline" else run.main_kind)
     return any(wanted in c.times for c in run.cases)
 
 

@@ -26,7 +26,7 @@ from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session, Stopped
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
-from cudalab.results.record import KINDS, Case, Results
+from cudalab.results.record import TIMES, Case, Results
 from cudalab.spec import sizes
 from cudalab.spec.kernel import Kernel, Shape
 
@@ -102,8 +102,8 @@ def crossover(
     need_seconds("budget", budget)
     claimed(processes, False, budget)
     need_seconds("timeout", timeout, ", or inf")
-    if kind and kind not in KINDS:
-        raise unknown("kind of time", kind, KINDS)
+    if kind and kind not in TIMES:
+        raise unknown("kind of time", kind, TIMES)
     name, spec, labels = _variants(first, second, kernel)
     kinds = {g.dtype.name: g.dtype for g in plan.groups([spec.file], next(iter(spec.sizes)), dtype)}
     if len(kinds) > 1:

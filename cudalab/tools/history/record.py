@@ -104,7 +104,9 @@ def _insert(store: sqlite3.Connection, file: str, digest: str, run: Results, pat
         if case.times and case.status in (record.OK, record.CEILING):
             which, parameters = _case(store, case, run.of_study), assigned(case.parameters)
             rows |= {
-                (which, kind, number): (case.median(kind), parameters, conditions[case.group]) for kind in case.times
+                (which, kind, number): (case.median(kind), parameters, conditions[case.group])
+                for kind in case.times
+                if kind != record.ENERGY
             }
     store.executemany("INSERT INTO times VALUES (?, ?, ?, ?, ?, ?)", [(*key, *value) for key, value in rows.items()])
     return True

@@ -1,0 +1,127 @@
+"""Energy of a run, by the card's own counter: windows of load that begin and end at a step of the counter.
+
+bench/METHOD.md, "Energy", says what the counter is and what it does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter, sleep
+from weakref import WeakKeyDictionary
+
+from cudalab.base import numbers
+from cudalab.base.errors import LaunchError
+from cudalab.device.gpu import Gpu
+from cudalab.timing.clock import Clock
+from cudalab.timing.load import Load
+from cudalab.timing.work import Repeated
+
+WINDOW = 2.0  # seconds at least, beside a counter that steps about every 0.1 s
+LEAD = 0.2  # seconds of load before a window
+REST, IDLE = 0.5, 1.0  # seconds without work before idle power is measured, and of its window at least
+READ = 5e-3  # seconds between two readings of the counter
+STILL = 1.0  # seconds after which a counter that does not move is no counter
+WIDTH = 0.03  # relative width at which the median of a process's windows is known
+BUDGET = 12.0  # seconds of windows for each variant, in all processes of a run
+REUSED = 0.5  # of the time in a batch: where all runs take less in the windows, they do other work there
+SLOWER = 1.1  # of that time: a run that takes more shows gaps or a lower clock
+SKIPS = (
+    "a run takes {} \u00b5s in an energy window and {} \u00b5s in a batch on new contents: do runs reuse earlier "
+    "results?"
+)
+GAPS = (
+    f"in the energy windows a run takes more than {SLOWER} times as long as hot: the host leaves gaps between "
+    "launches, or the clock is lower under load"
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """What the counter and the host saw between two steps of the counter."""
+
+    joules: float
+    seconds: float
+    runs: int
+
+
+def window(
+    read: Callable[[], float], seconds: float, pass_time: Callable[[], int], now: Callable[[], float] = perf_counter
+) -> Window:
+    """The first window of at least `seconds`.
+
+    `read` gives the counter in joules; `pass_time` lets a moment pass and returns how many runs have ended so far.
+    Raises LaunchError where the counter stands still.
+    """
+    counted, seen = read(), now()
+    begin: tuple[float, float, int] | None = None
+    while True:
+        runs = pass_time()
+        joules, at = read(), now()
+        if joules == counted:
+            if at - seen > STILL:
+                raise LaunchError(f"the energy counter of NVML has not moved for {STILL:g} s")
+            continue
+        counted, seen = joules, at
+        if begin is None:
+            begin = joules, at, runs
+        elif at - begin[1] >= seconds:
+            return Window(joules - begin[0], at - begin[1], runs - begin[2])
+
+
+_idle: WeakKeyDictionary[Gpu, float] = WeakKeyDictionary()
+
+
+def idle_power(device: Gpu) -> float:
+    """Watts that the card draws with a context and without work; measured once for each device that is open."""
+    if device not in _idle:
+        device.stream.synchronize()
+        sleep(REST)
+
+        def rest() -> int:
+            sleep(READ)
+            return 0
+
+        found = window(device.nvml.energy, IDLE, rest)
+        _idle[device] = found.joules / found.seconds
+    return _idle[device]
+
+
+def energy_clock(
+    device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str], reused: float = REUSED
+) -> Clock:
+    """A clock whose samples are joules a run, of the runs of `work` back to back, each sample from one window.
+
+    `hot` takes a time of one run of the same work in a batch on new contents; `once` is that of one run, roughly. What
+    a window leaves in the outputs is verified. `reused`: as REUSED; 0 on a device whose times are too rough for it.
+    """
+    load = Load(device.stream, work.repeat, once * work.runs, work.runs)
+    watts: list[float] = []
+    times: list[tuple[float, float]] = []  # seconds of a run, in a batch and in the window
+
+    def sample() -> list[float]:
+        idle_power(device)
+        batch = hot()
+        work.before()
+        load.keep(LEAD)
+        found = window(device.nvml.energy, WINDOW, lambda: load.keep(READ))
+        load.stop()
+        work.run()
+        work.verify()
+        if not found.runs:
+            raise LaunchError(f"a run takes more than the {found.seconds:.1f} s of an energy window")
+        watts.append(found.joules / found.seconds)
+        times.append((batch, found.seconds / found.runs))
+        return [found.joules / found.runs]
+
+    def quantities() -> dict[str, float]:
+        """Power in the windows and without work. Raises LaunchError where runs in a window skip work."""
+        beside, inside = zip(*times, strict=True)
+        if max(inside) < reused * min(beside):
+            raise LaunchError(SKIPS.format(numbers.three(1e6 * max(inside)), numbers.three(1e6 * min(beside))))
+        if median(inside) > SLOWER * median(beside):
+            notes.append(GAPS)
+        return {"energy_w": median(watts), "idle_w": idle_power(device)}
+
+    return Clock(sample, width=WIDTH, mode="energy", budget=BUDGET, quantities=quantities)
