@@ -90,7 +90,7 @@ def test_version_1_is_read_and_saved_as_8(tmp_path):
     assert run.cases[1].median("call") == pytest.approx(6e-6, rel=0.1)
     run.save(tmp_path / "new.json")
     tree, before = json.loads((tmp_path / "new.json").read_text()), json.loads(old.read_text())
-    assert (before.pop("version"), tree["version"], run.version, record.VERSION) == (1, 8, 8, 8)
+    assert (before.pop("version"), tree["version"], run.version, record.VERSION) == (1, 9, 9, 9)
     assert tree["kind"] == run.kind == "bench" and tree["commit"] == ""
     assert holds(tree, before)
 
@@ -153,9 +153,9 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
         ('{"benchmarks": []}', "not a cudalab results file"),
         (
             '{"format": "cudalab-results", "version": 99}',
-            "results version 99; this cudalab reads 1 to 8; upgrade it",
+            "results version 99; this cudalab reads 1 to 9; upgrade it",
         ),
-        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 8$"),
+        ('{"format": "cudalab-results", "version": 0}', "results version 0; this cudalab reads 1 to 9$"),
         ('{"format": "cudalab-results", "version": true}', "results version True"),
         ('{"format": "cudalab-results", "version": [2]}', r"results version \[2\]"),
         ('{"format": "cudalab-results", "version": 1}', "missing required field"),
