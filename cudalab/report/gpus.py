@@ -17,7 +17,8 @@ def lines(run: Results) -> list[str]:
     by_gpu: dict[tuple[str, str], list[Place]] = {}
     for place in run.places:
         by_gpu.setdefault((place.gpu, place.host), []).append(place)
-    kind = "GPUs" if run.machine.device == "cuda" else "actors on CPUs"
+    one, many = ("GPU", "GPUs") if run.machine.device == "cuda" else ("actor on a CPU", "actors on CPUs")
+    kind = one if len(by_gpu) == 1 else many
     spent = sum(place.seconds for place in run.places)
     total = numbers.duration(run.wall["total"]) if run.wall.get("total") else "an unknown time"
     found = [

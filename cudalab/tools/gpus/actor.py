@@ -6,8 +6,8 @@ that started them: also where the actor is killed.
 
 from __future__ import annotations
 
+import os
 import socket
-import sys
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -30,14 +30,16 @@ from cudalab.engine.session import Session
 from cudalab.engine.supervisor import Death
 from cudalab.tools.gpus.messages import Answer, Gone, Identity, Opened, Order, Report
 
+THREADS = "OMP_NUM_THREADS"
+
 
 class Actor:
     """Does groups on the GPU that CUDA_VISIBLE_DEVICES leaves it. Every method takes and returns JSON."""
 
     def __init__(self, order: bytes) -> None:
         self._order = msgspec.json.decode(order, type=Order)
-        if self._order.path:  # what Ray adds, such as the current folder, hides no module
-            sys.path[:] = self._order.path
+        os.environ.pop(THREADS, None)  # Ray sets it to 1
+        os.environ |= {THREADS: self._order.threads} if self._order.threads else {}
         self._stack = ExitStack()
 
     def open(self) -> bytes:

@@ -9,12 +9,12 @@ from cudalab.results.record import Case
 
 
 class Order(msgspec.Struct):
-    """What an actor needs before its first group. `path`: `sys.path` of the run; []: keep one's own."""
+    """What an actor needs before its first group."""
 
     setup: Setup
     timeout: float | None  # seconds without progress; None: endless
     fresh: bool  # whether its compiler caches are empty
-    path: list[str] = []
+    threads: str = ""  # OMP_NUM_THREADS of the run; "": not set
 
 
 class Opened(msgspec.Struct, tag=True):

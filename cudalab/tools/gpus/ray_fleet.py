@@ -7,8 +7,9 @@ import logging
 import os
 import re
 import socket
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
@@ -20,23 +21,26 @@ from cudalab.base import advice, scratch
 from cudalab.base.errors import InputError, Unavailable, message_of, why
 from cudalab.base.text import encodable
 from cudalab.device import driver
-from cudalab.tools.gpus.actor import Actor
 from cudalab.tools.gpus.chosen import Chosen
 from cudalab.tools.gpus.messages import Gone, Report
 
 STORE = 100 << 20  # bytes of shared memory for Ray's objects, of which a run has few
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 # Ray sends no statistics of its use, does not copy the current folder where `uv run` starts the lab, and does not print
-# what rows say of a lost actor.
-QUIET = {
+# what rows say of a lost actor. Its workers have the priority of other programs, as the lab's own, and are not killed
+# where memory gets short: the system does that.
+SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^A worker died or was killed|has been marked dead",
+    "RAY_worker_niceness": "0",
+    "RAY_memory_monitor_refresh_ms": "0",
 }
 SOCKETS = 72  # characters that Ray adds to the name of its folder for those of its sockets
 NAME = 107  # of a socket, at most
 ANSWER = 10.0  # seconds in which a cluster answers
 FAREWELL = 10.0  # seconds that actors have to end their workers
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 LONGEST = 300  # characters of what Ray says of a lost actor
 TRIED = "on two actors of this CPU the same path runs with --device cpu --gpus 0,1"
 
@@ -49,12 +53,14 @@ def joined(chosen: Chosen, address: str, device: str) -> RayFleet:
     with ExitStack() as stack:
         if address:
             stack.callback(ray.shutdown)
-        fleet = _in_cluster if ray.is_initialized() else _of_this_host
-        return fleet(ray, chosen, device, stack)
+        found = (_in_cluster if ray.is_initialized() else _of_this_host)(ray, chosen, device, stack)
+        if not address:  # other hosts have paths of their own
+            found.path = [os.path.abspath(part) for part in sys.path]
+        return found
 
 
 def _ray() -> ModuleType:
-    for name, value in QUIET.items():
+    for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
         import ray
@@ -74,7 +80,7 @@ def _join(ray: ModuleType, address: str) -> None:
         said = " ".join(message_of(error).split())[:LONGEST]
         raise Unavailable(
             f"cannot join the Ray cluster {address}: {said}; `ray status` there says whether it runs; give HOST:6379, "
-            "or auto on one of its hosts"
+            "or auto on one of its hosts; if it asks for a token, set RAY_AUTH_MODE=token"
         ) from None
 
 
@@ -180,14 +186,41 @@ def _silent() -> Mapping[str, Any]:
     return {"log_to_driver": False, "logging_level": logging.CRITICAL}
 
 
+def _actor_class() -> type:
+    """The class that Ray makes an actor of. It is sent as it is, and imports the lab once `sys.path` is right."""
+
+    class OnGpu:
+        def __init__(self, order: bytes, path: list[str]) -> None:
+            import sys
+
+            if path:  # what Ray adds, such as the current folder, hides no module
+                sys.path[:] = path
+            from cudalab.tools.gpus.actor import Actor
+
+            self.actor = Actor(order)
+
+        def open(self) -> bytes:
+            return self.actor.open()
+
+        def rows(self, work: bytes) -> bytes:
+            return self.actor.rows(work)
+
+        def close(self) -> None:
+            self.actor.close()
+
+    return OnGpu
+
+
 class RayFleet:
     """A `Fleet` of actors in the cluster that this process has joined. `end` does what `stack` has to do."""
+
+    path: Sequence[str] = ()  # `sys.path` of actors; (): as Ray has it
 
     def __init__(self, ray: ModuleType, count: int, device: str, note: str, gpus: int, stack: ExitStack) -> None:
         self.count, self.device, self.note = count, device, note
         self._ray, self._stack = ray, stack.pop_all()
         spread = "DEFAULT" if gpus else "SPREAD"
-        self._made = ray.remote(Actor).options(
+        self._made = ray.remote(_actor_class()).options(
             num_gpus=gpus, num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy=spread
         )
         self._actors: dict[int, Any] = {}
@@ -196,7 +229,7 @@ class RayFleet:
     def hire(self, number: int, order: bytes) -> None:
         """Implements `Fleet.hire`."""
         self.dismiss(number)
-        actor = self._actors[number] = self._made.remote(order)
+        actor = self._actors[number] = self._made.remote(order, list(self.path))
         self._asked[actor.open.remote()] = number
 
     def give(self, number: int, work: bytes) -> None:
@@ -235,8 +268,11 @@ class RayFleet:
 
 
 def _said(error: Exception) -> str:
-    """What Ray says of a lost actor, in a sentence or two."""
-    text = " ".join(str(error).split())
+    """What Ray says of a lost actor, in a sentence; of one that could not be made, the last line of its error."""
+    lines = [line.strip() for line in COLOUR.sub("", str(error)).splitlines() if line.strip()]
+    if "creation task" in lines[0]:
+        return encodable(f"its actor could not be made: {lines[-1]}"[:LONGEST])
+    text = " ".join(" ".join(lines).split())
     cause = text.partition("The actor is dead because ")[2] or text
     said = re.sub(r"Worker exit type: \w+ Worker exit detail: ", "", cause.partition(" Some common causes include")[0])
     return encodable(said if len(said) <= LONGEST else f"{said[: LONGEST - 4]} ...")

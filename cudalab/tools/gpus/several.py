@@ -9,7 +9,6 @@ runs on that GPU meanwhile. What an actor loses with its process or its host is 
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from cudalab.engine.session import Look, Looks, Session, Told
 from cudalab.results import record
 from cudalab.results.record import Case, Place, Results
 from cudalab.tools.gpus import chosen, ray_fleet
+from cudalab.tools.gpus.actor import THREADS
 from cudalab.tools.gpus.chosen import Chosen
 from cudalab.tools.gpus.fleet import Fleet
 from cudalab.tools.gpus.messages import Answer, Gone, Opened, Order, Report
@@ -126,9 +126,9 @@ class Several(Session):
         assert self._fleet
         setup = msgspec.structs.replace(self.setup, device=self._fleet.device, calibrate=True)
         timeout = self.timeout if isfinite(self.timeout) else None
-        path = [] if self.address else [os.path.abspath(part) for part in sys.path]
         self._opening[number] = self._opening.get(number, 0) + 1
-        order = Order(setup, timeout, bool(self.options.get("fresh_caches")), path)
+        fresh, threads = bool(self.options.get("fresh_caches")), os.environ.get(THREADS, "")
+        order = Order(setup, timeout, fresh, threads)
         self._fleet.hire(number, msgspec.json.encode(order))
 
     def _hear_of_opening(self, number: int, report: Report) -> None:
