@@ -50,7 +50,7 @@ def measured(
     from cudalab.engine import process
 
     quiet = options.pop("quiet", False)
-    here = not (options.get("gpus") or options.get("ray"))  # else actors start their workers
+    here = not any(options.get(name) for name in ("gpus", "ray", "every_gpu"))  # else actors start their workers
     with process.ahead(kernels) if here and terminal.is_program() else nullcontext():
         run, options, output = _run(work, kernels, options, output, study, quiet)
     return run, _show(run, options, format, output, costs, min_effect, quiet, advice, everything)

@@ -1,13 +1,19 @@
-"""Which GPUs a run over several of them used, as lines below its tables."""
+"""Which GPUs a run over several of them used, and how they differ, as lines below its tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from statistics import median
 
 from cudalab.base import numbers
 from cudalab.results.record import Place, Results
 
 NAMED = 3  # lost tries that are named
+FEWEST = 4  # GPUs of which one can be told to stand apart
+APART, DEVIATIONS = (
+    0.01,
+    5.0,
+)  # an outlier is further from the median than this share of it, and than so many deviations
 
 
 def lines(run: Results) -> list[str]:
@@ -27,7 +33,35 @@ def lines(run: Results) -> list[str]:
     found += [f"{gpu} on {host}: {_did(places)}" for (gpu, host), places in sorted(by_gpu.items())]
     lost = [(place, text) for place in run.places for text in place.lost]
     found += [f"lost: {place.kernel} {place.size} {place.dtype} on {text}" for place, text in lost[:NAMED]]
+    found += _differences(run)
     return found + ([f"lost: {len(lost) - NAMED} more; they are in `places` of the file"] if lost[NAMED:] else [])
+
+
+def _differences(run: Results) -> list[str]:
+    """Of each case that every GPU measured: the median over the GPUs, how far they spread, and which stands apart."""
+    by_case: dict[str, dict[str, float]] = {}
+    for place in run.places:
+        for label, seconds in place.medians.items():
+            case = f"{place.kernel} {place.size} {place.dtype} {label}"
+            by_case.setdefault(case, {})[f"{place.gpu} on {place.host}"] = seconds
+    found = []
+    for case, measured in by_case.items():
+        middle, apart = outliers(measured)
+        if len(measured) > 1:
+            low, high = (f"{100 * (end(measured.values()) / middle - 1):+.1f}" for end in (min, max))
+            text = numbers.significant(1e6 * middle, 4)
+            found.append(f"{case}: median of {len(measured)} GPUs {text} \u00b5s, spread {low} to {high} %")
+        found += [f"outlier: {gpu}: {100 * (measured[gpu] / middle - 1):+.1f} % at {case}" for gpu in apart]
+    return found
+
+
+def outliers(measured: Mapping[str, float]) -> tuple[float, list[str]]:
+    """The median of all, and the GPUs that are further from it than others: of few GPUs, none can be told."""
+    middle = median(measured.values())
+    usual = median(abs(seconds - middle) for seconds in measured.values())  # 1.48 times this is a deviation
+    limit = max(DEVIATIONS * 1.4826 * usual, APART * middle)
+    far = [gpu for gpu, seconds in measured.items() if abs(seconds - middle) > limit]
+    return middle, far if len(measured) >= FEWEST else []
 
 
 def _did(places: list[Place]) -> str:

@@ -274,6 +274,10 @@ class Place(msgspec.Struct, forbid_unknown_fields=True):
     ] = {}
     seconds: Annotated[Quantity, _says("that the group took there")] = 0.0
     lost: Annotated[list[str], _says("earlier tries of the group, each with the GPU and how it ended")] = []
+    medians: Annotated[
+        dict[str, Seconds],
+        _says("where every GPU did the group (`--every-gpu`): median seconds of the main kind, by variant, here"),
+    ] = {}
 
 
 class Machine(msgspec.Struct, forbid_unknown_fields=True):

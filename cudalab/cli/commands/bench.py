@@ -46,6 +46,9 @@ from cudalab.cli.predicted import bench_with_predictions
 @quick
 @gpus
 @ray
+@click.option(
+    "--every-gpu", is_flag=True, help="Each of the GPUs measures everything; lines below the table say how they differ."
+)
 @gate
 def command(
     format: str, output: str | None, kernels: tuple[str, ...], everything: bool, **options: Any

@@ -83,6 +83,48 @@ class Queue(Generic[G]):
         """The GPUs whose actors were lost with the group, and why."""
         return self._tries.get(id(group), [])
 
+    def leave_out(self, gpu: int) -> None:
+        """The GPU does nothing more; the others do what waits."""
+
     def struck_out(self, gpu: int) -> bool:
         """Whether the GPU loses every actor, whatever the group."""
         return len(set(self._strikes.get(gpu, ()))) >= STRIKES
+
+
+class Everywhere(Queue[G]):
+    """The same where every GPU does every group: one that is lost is not tried again on that GPU."""
+
+    def __init__(self, groups: Sequence[G], gpus: Collection[int]) -> None:
+        super().__init__(groups, [0.0] * len(groups))
+        self._left = {gpu: list(groups) for gpu in gpus}
+        self._found: set[int] = set()  # groups that a GPU has finished
+
+    def __bool__(self) -> bool:
+        return bool(self._doing or any(self._left.values()))
+
+    def next(self, gpu: int, others: Collection[int]) -> G | None:
+        """Give a GPU that does nothing its next group; None where it has had all."""
+        if not self._left.get(gpu):
+            return None
+        self._doing[gpu] = self._left[gpu].pop(0)
+        return self._doing[gpu]
+
+    def done(self, gpu: int) -> G:
+        """The GPU has finished its group: return it."""
+        group = super().done(gpu)
+        self._found.add(id(group))
+        return group
+
+    def lost(self, gpu: int, reason: str) -> G | None:
+        """The GPU's actor is lost. Its group is returned where no other GPU has done it, or will do it."""
+        group = self._doing.pop(gpu, None)
+        if group is None:
+            return None
+        self._tries.setdefault(id(group), []).append((gpu, reason))
+        self._strikes.setdefault(gpu, []).append(id(group))
+        there = [*self._doing.values(), *(one for groups in self._left.values() for one in groups)]
+        return None if id(group) in self._found or any(one is group for one in there) else group
+
+    def leave_out(self, gpu: int) -> None:
+        """The GPU does nothing more."""
+        self._left.pop(gpu, None)

@@ -35,19 +35,22 @@ from cudalab.tools.gpus.actor import THREADS
 from cudalab.tools.gpus.chosen import Chosen
 from cudalab.tools.gpus.fleet import Fleet
 from cudalab.tools.gpus.messages import Answer, Gone, Opened, Order, Report
-from cudalab.tools.gpus.queue import Queue
+from cudalab.tools.gpus.queue import Everywhere, Queue
 
 OPENING = 120.0  # seconds after which a run begins with the GPUs that are open
 ATTEMPTS = 2  # to open a GPU
 Fleets = Callable[[Chosen, str, str], Fleet]  # (what --gpus says, address of a cluster, device)
 
 
-def over(gpus: str, address: str = "", fleets: Fleets = ray_fleet.joined) -> Callable[..., Session]:
+def over(
+    gpus: str, address: str = "", every: bool = False, fleets: Fleets = ray_fleet.joined
+) -> Callable[..., Session]:  # fmt: skip
     """The `session` of a `bench` over the GPUs that `gpus` names: "all", "0,1", or a card or a host by its name.
 
-    `address` is that of a Ray cluster; "": this host. Raises InputError for other words.
+    `address` is that of a Ray cluster; "": this host. With `every`, each GPU does every group: the rows are those of
+    the first that is finished, and `Results.places` has the medians of all. Raises InputError for other words.
     """
-    return partial(Several, gpus=Chosen.of(gpus), address=address, fleets=fleets)
+    return partial(Several, gpus=Chosen.of(gpus), address=address, every=every, fleets=fleets)
 
 
 @dataclass
@@ -56,7 +59,9 @@ class Several(Session):
 
     gpus: Chosen = field(default_factory=Chosen)
     address: str = ""
+    every: bool = False  # whether each GPU does every group
     fleets: Fleets = ray_fleet.joined
+    _queue: Queue[Rows[Way]] = field(default_factory=lambda: Queue([], []), init=False)
     _fleet: Fleet | None = field(default=None, init=False)
     _there: dict[int, Opened] = field(default_factory=dict, init=False)  # the GPUs that are open, by number
     _names: dict[int, str] = field(default_factory=dict, init=False)  # of GPUs that are or were there
@@ -72,7 +77,7 @@ class Several(Session):
         """Refuse what several GPUs cannot do."""
         if str(self.options["device"]).startswith("cuda:"):
             raise InputError(f"--device {self.options['device']} names one GPU; leave it out beside --gpus")
-        self.options["gpus"] = self.gpus.text
+        self.options |= {"gpus": self.gpus.text} | ({"every_gpu": True} if self.every else {})
 
     def measure(
         self, planned: Callable[[str], Sequence[Rows[Way]]], resumed: File = "", ready: Told = lambda machine: None,
@@ -161,6 +166,7 @@ class Several(Session):
         self._opening.pop(number, None)
         self._out[number] = why
         self._fleet.dismiss(number)
+        self._queue.leave_out(number)
 
     def _none_left(self) -> str:
         reasons = "; ".join(dict.fromkeys(self._out.values())) or "none opened"
@@ -174,75 +180,89 @@ class Several(Session):
 
     def _do(self, left: list[Rows[Way]], guesses: Sequence[float], look: Look | None) -> None:
         assert self._fleet
-        queue, self._working = Queue(left, guesses), perf_counter()
+        self._working = perf_counter()
+        self._queue = Everywhere(left, self._there) if self.every else Queue(left, guesses)
         left.clear()
         with self.quiet():
-            while queue:
-                self._hand_out(queue)
-                self._refuse_to_wait(queue)
+            while self._queue:
+                self._hand_out()
+                self._refuse_to_wait()
                 for number, report in self._fleet.reports(SLICE):
-                    self._hear(queue, number, report)
-                self.tell(Step(self._at_work(queue), "measuring"))
+                    self._hear(number, report)
+                self.tell(Step(self._at_work(), "measuring"))
+        if not self.results.complete:  # the last of the queue had no rows
+            self.results.complete = True
+            self.keep()
 
-    def _hand_out(self, queue: Queue[Rows[Way]]) -> None:
+    def _hand_out(self) -> None:
         assert self._fleet
-        for number in self._there.keys() - queue.doing.keys():
-            if group := queue.next(number, self._there.keys() - {number}):
+        for number in self._there.keys() - self._queue.doing.keys():
+            if group := self._queue.next(number, self._there.keys() - {number}):
                 assert isinstance(group, Group), "several GPUs are for kernels"
                 self._fleet.give(number, msgspec.json.encode(Work.on(group)))
 
-    def _refuse_to_wait(self, queue: Queue[Rows[Way]]) -> None:
+    def _refuse_to_wait(self) -> None:
         """Raise Unavailable where no GPU works, and none has opened in place of those that are lost."""
-        if queue.doing:
+        if self._queue.doing:
             self._working = perf_counter()
         elif not self._opening or perf_counter() - self._working > max(self.timeout, OPENING):
-            raise Unavailable(self._none_left())
+            for number in list(self._opening):
+                self._leave_out(number, f"{self._names.get(number, 'a GPU')} was lost, and no actor starts there again")
+            if self._queue:
+                raise Unavailable(self._none_left())
 
-    def _hear(self, queue: Queue[Rows[Way]], number: int, report: Report) -> None:
+    def _hear(self, number: int, report: Report) -> None:
         if number in self._opening:
             self._hear_of_opening(number, report)
         elif isinstance(report, Answer):
             for text in report.warnings:
                 warnings.warn(text, stacklevel=2)
             self._spent[number] = report.spent
-            group = queue.done(number)
-            self._finish(queue, group, report.cases, number, report.seconds)
+            group = self._queue.done(number)
+            self._finish(group, report.cases, number, report.seconds)
         else:
             assert isinstance(report, Gone)
-            self._lose(queue, number, report.reason)
+            self._lose(number, report.reason)
 
-    def _lose(self, queue: Queue[Rows[Way]], number: int, reason: str) -> None:
+    def _lose(self, number: int, reason: str) -> None:
         """An actor is lost: its group goes elsewhere or is given up, and a new actor takes its place."""
         for name, seconds in self._spent.pop(number, {}).items():
             self._before_death[name] = self._before_death.get(name, 0.0) + seconds
-        given_up = queue.lost(number, reason)
+        given_up = self._queue.lost(number, reason)
         if given_up:
-            tries = queue.tries(given_up)
+            tries = self._queue.tries(given_up)
             places = ", ".join(dict.fromkeys(self._names[at] for at, _ in tries))
             reason = f"it ended {len(tries)} actors ({places}) and is not tried again; the last: {reason}"
             cases = [failed(given_up, label, reason) for label in self.labels(given_up)]
-            self._finish(queue, given_up, cases, number, 0.0)
+            self._finish(given_up, cases, number, 0.0)
         del self._there[number]
-        if queue.struck_out(number):
+        if self._queue.struck_out(number):
             self._leave_out(number, reason)
             warnings.warn(f"{self._names[number]} is left out: it loses every group; the last: {reason}", stacklevel=2)
         else:
             self._hire(number)
 
-    def _finish(
-        self, queue: Queue[Rows[Way]], group: Rows[Way], cases: list[Case], number: int, seconds: float
-    ) -> None:
+    def _finish(self, group: Rows[Way], cases: list[Case], number: int, seconds: float) -> None:
         opened = self._there[number]
         condition = next((case.condition for case in cases if case.status == record.CEILING), {})
-        lost = [f"{self._names[at]}: {why}" for at, why in queue.tries(group)]
+        lost = [f"{self._names[at]}: {why}" for at, why in self._queue.tries(group)]
         self.results.places.append(Place(
             group.name, group.size, group.dtype.name, opened.gpu or f"cpu {number}", opened.ready.machine.name,
-            opened.host, dict(condition), seconds, lost,
+            opened.host, dict(condition), seconds, lost, self._medians(cases) if self.every else {},
         ))  # fmt: skip
-        self._take(group, cases, complete=not queue)
+        if any(case.group == (group.name, group.size, group.dtype.name) for case in self.results.cases):
+            self.results.complete = not self._queue  # another GPU was first
+            self.keep()
+        else:
+            self._take(group, cases, complete=not self._queue)
 
-    def _at_work(self, queue: Queue[Rows[Way]]) -> str:
-        doing = queue.doing
+    def _medians(self, cases: list[Case]) -> dict[str, float]:
+        """Median seconds of the main kind by variant, with the copy."""
+        kind = msgspec.structs.replace(self.results, cases=cases).main_kind
+        return {case.label: found for case in cases if kind and (found := case.median(kind))}
+
+    def _at_work(self) -> str:
+        doing = self._queue.doing
         names = ", ".join(f"{number}: {doing[number]}" for number in sorted(doing))
         return f"{len(self._there)} GPUs ({names})"
 

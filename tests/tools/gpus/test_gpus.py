@@ -38,6 +38,7 @@ class Fleet:
     def __init__(self, cards, dies=lambda number, group: False):
         self.cards, self.dies, self.count = cards, dies, len(cards)
         self.at_work, self.said, self.ended = {}, [], False
+        self.slow = {}  # how much slower a GPU is; else 0.1 % for each number
         self.hired, self.done = [], []
 
     def __call__(self, chosen, address, device):
@@ -59,7 +60,7 @@ class Fleet:
             self.said.append((number, Gone("it has died")))
             return
         case = row(group, "pycuda:fine")
-        case.times = {"cold": [[1e-6, 2e-6]]}
+        case.times = {"cold": [[1e-5 * self.slow.get(number, 1 + number / 1000)]]}
         copy = row(group, "copy")
         copy.status, copy.condition = "ceiling", {"sm_hz": 1.98e9, "temperature_c": 41}
         self.done.append((number, group.size))
@@ -82,9 +83,9 @@ class Fleet:
         self.ended = True
 
 
-def bench(fleet, tmp_path, gpus="all", sizes="small,medium,large", **more):
+def bench(fleet, tmp_path, gpus="all", sizes="small,medium,large", every=False, **more):
     spec = tmp_path / "crash.py" if (tmp_path / "crash.py").exists() else altered(tmp_path)
-    session = over(gpus, fleets=fleet)
+    session = over(gpus, every=every, fleets=fleet)
     return cudalab.bench(str(spec), sizes=sizes, only="pycuda:fine", session=session, **more)
 
 
@@ -180,6 +181,29 @@ def test_a_gpu_that_does_not_open_is_left_out(tmp_path):
     with pytest.warns(UserWarning, match="GPU 0 is left out: it has fallen off the bus"):
         run = bench(Fleet(["it has fallen off the bus", H200]), tmp_path)
     assert run.complete and set(places(run).values()) == {"GPU-1"}
+
+
+def test_every_gpu_measures_everything_and_one_that_stands_apart_is_named(tmp_path):
+    fleet, out = Fleet([H200] * 5), tmp_path / "r.json"
+    fleet.slow = {3: 1.2}
+    run = bench(fleet, tmp_path, every=True, output=out)
+    assert len(fleet.done) == len(run.places) == 15
+    assert run.complete and len([case for case in run.cases if case.backend == "pycuda"]) == 3
+    text = "\n".join(report.lines(file.load(out)))
+    assert "crash small float32 pycuda:fine: median of 5 GPUs 10.02 \u00b5s, spread -0.2 to +19.8 %" in text
+    assert "outlier: GPU-3 on host3: +19.8 % at crash small float32 pycuda:fine" in text
+    assert text.count("outlier") == 3
+    assert report.outliers({"a": 1.0, "b": 1.0, "c": 9.0}) == (1.0, [])  # of three none is told
+
+
+def test_a_gpu_that_is_lost_where_all_measure_everything_costs_its_own_numbers(tmp_path):
+    fleet = Fleet([H200, H200], dies=lambda number, group: number == 1 or group.size == "large")
+    with pytest.warns(UserWarning, match="GPU-1 on host1 is left out"):
+        run = bench(fleet, tmp_path, every=True)
+    assert [(case.size, case.status) for case in run.cases if case.backend == "pycuda"] == [
+        ("small", "ok"), ("medium", "ok"), ("large", "error")
+    ]  # fmt: skip
+    assert run.complete and sorted(size for _, size in fleet.done) == ["medium", "small"]
 
 
 def test_a_gpu_keeps_its_kernel_and_takes_long_groups_first(groups):
