@@ -98,10 +98,16 @@ def bench(*kernels: Any, **options: Any) -> Results:
     """Check and time kernels; the options are those of `cudalab.engine.runs.bench`.
 
     `kernels` are names, paths of specs or folders, `Kernel`s, or lists of these; none: all of the lab's. `size`,
-    `dtype` and `kernel` are the options `sizes` and `dtypes`, and more kernels, as on the command line.
+    `dtype` and `kernel` are the options `sizes` and `dtypes`, and more kernels, as on the command line. `gpus`,
+    `ray` and `every_gpu` are those of the command line too: several GPUs, and the address of a Ray cluster.
     """
     from cudalab.engine import runs
 
+    gpus, ray, every = options.pop("gpus", ""), options.pop("ray", ""), options.pop("every_gpu", False)
+    if gpus or ray or every:
+        from cudalab.tools.gpus import over
+
+        options["session"] = over(gpus or "all", ray, every)
     return _for_users(runs.bench(*_kernels(kernels, options), **_options(runs.bench, options)))
 
 

@@ -55,7 +55,8 @@ def measured(
     if terminal.is_program():
         garbage.seldom()
     quiet = options.pop("quiet", False)
-    with process.ahead(_ahead(kernels, options)) if terminal.is_program() else nullcontext():
+    here = not any(options.get(name) for name in ("gpus", "ray", "every_gpu"))  # else actors start their workers
+    with process.ahead(_ahead(kernels, options)) if here and terminal.is_program() else nullcontext():
         run, options, output = _run(work, kernels, options, output, study, quiet)
     return run, _show(run, options, format, output, costs, min_effect, quiet, advice, everything)
 

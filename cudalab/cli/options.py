@@ -59,6 +59,13 @@ def not_empty(context: click.Context, option: click.Parameter, value: Any) -> An
     return value
 
 
+def not_blank(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Refuse an empty value on the command line, which comes from an unset shell variable."""
+    if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE and value == "":
+        raise InputError(f"{option.opts[-1]} is empty; give a value, or leave it out")
+    return value
+
+
 def place(context: click.Context, option: click.Parameter, value: Any) -> Any:
     """Refuse what is no name of a file: nothing, and -, which other programs take for standard output."""
     if value == "-":
@@ -217,6 +224,12 @@ processes = click.option("--processes", default=0, metavar="N", type=click.IntRa
                          help="Number of fresh processes that measure in turn; intervals then include what differs "
                          "between them. 0 means the default. Default: 3 to 8 on a GPU, until ratios are known to "
                          "0.7 %; 1 on the CPU.")  # fmt: skip
+gpus = click.option("--gpus", default="", metavar="LIST", callback=not_blank,
+                    help="Use several GPUs: all, numbers such as 0,1, or those of a card or a host, such as H200. "
+                    "Without a GPU, numbers are actors on the CPU. Default: one GPU.")  # fmt: skip
+ray = click.option("--ray", default="", metavar="ADDRESS", callback=not_blank,
+                   help="Use the GPUs of a Ray cluster: HOST:6379, or auto on one of its hosts. Default: those of this "
+                   "host.")  # fmt: skip
 quick = click.option("--quick", is_flag=True,
                      help="One process and a budget of at most 0.2 s: wider intervals, fewer verdicts.")  # fmt: skip
 timeout = click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", callback=patience,

@@ -13,15 +13,21 @@ OTHER = "--set gives other launch parameters; `cudalab inspect` predicts for tho
 
 
 def bench_with_predictions(
-    *kernels: str, progress: Report, accept: Told = lambda machine: None, **options: Any
+    *kernels: str, progress: Report, accept: Told = lambda machine: None, gpus: str = "", ray: str = "",
+    every_gpu: bool = False, **options: Any
 ) -> Results:  # fmt: skip
     """`cudalab.engine.runs.bench`; on a CPU each entry gets a prediction for a card, or why there is none.
 
-    `accept` is told the machine before anything is measured.
+    `accept` is told the machine before anything is measured. The next three are those of `cudalab.tools.gpus.over`.
     """
     from cudalab.engine import runs
     from cudalab.tools.inspect.ahead import Ahead, Request
 
+    session: dict[str, Any] = {}
+    if gpus or ray or every_gpu:
+        from cudalab.tools.gpus import over
+
+        session["session"] = over(gpus or "all", ray, every_gpu)
     request = Request(kernels, str(options["sizes"]), str(options["dtypes"]), float(options["timeout"]))
     with Ahead(request) as ahead:
 
@@ -34,7 +40,7 @@ def bench_with_predictions(
             ahead.look()
             progress(event)
 
-        run = runs.bench(*kernels, **options, ready=ready, progress=told, while_timed=ahead.paused)
+        run = runs.bench(*kernels, **options, ready=ready, progress=told, while_timed=ahead.paused, **session)
         if run.machine.device == "cpu":
             ahead.add_to(run.cases)
     return run

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -97,11 +98,26 @@ def missing() -> str | None:
 
 def card_id(index: int) -> str:
     """Twelve hex digits that tell this card from others of its kind: the start of a SHA-256 of its UUID."""
-    device, uuid = ctypes.c_int(), ctypes.create_string_buffer(16)
+    return hashlib.sha256(_uuid(index)).hexdigest()[:12]
+
+
+def card_uuid(index: int) -> str:
+    """The card's UUID as nvidia-smi writes it, such as GPU-8a56a4bc-e184-4b13-9d5f-6f8f4d3e7d2a."""
+    return f"GPU-{uuid.UUID(bytes=_uuid(index))}"
+
+
+def _uuid(index: int) -> bytes:
+    device, found = ctypes.c_int(), ctypes.create_string_buffer(16)
     ask("cuDeviceGet", ctypes.byref(device), index)
-    if code := newest("cuDeviceGetUuid")(uuid, device):
+    if code := newest("cuDeviceGetUuid")(found, device):
         raise refused("the card's UUID", code)
-    return hashlib.sha256(uuid.raw).hexdigest()[:12]
+    return found.raw
+
+
+def count() -> int:
+    """How many GPUs the driver offers to this process; 0 where there is none. Opens no GPU."""
+    found = ctypes.c_int()
+    return 0 if missing() or libcuda().cuDeviceGetCount(ctypes.byref(found)) else found.value
 
 
 def release() -> str:

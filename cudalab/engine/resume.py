@@ -18,8 +18,9 @@ from cudalab.spec import find
 
 R = TypeVar("R", bound=Rows[Way])
 
-# Options that may differ: the machine itself is compared, a timeout changes no result, `up_to` follows from the others.
-FREE = ("device", "timeout", "up_to")
+# Options that may differ: the machine itself is compared, a timeout changes no result, `up_to` follows from the others,
+# and each group has one GPU, whichever it is.
+FREE = ("device", "timeout", "up_to", "gpus")
 
 
 def adopted(

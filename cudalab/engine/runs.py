@@ -70,6 +70,7 @@ def bench(
     resume: File = "",
     ready: Told = lambda machine: None,
     while_timed: Quiet = nullcontext,
+    session: Callable[..., Session] = Session,
 ) -> Results:
     """Check and time kernels on every backend that runs here.
 
@@ -96,7 +97,8 @@ def bench(
     the whole run is written back to it (or to `output`). `progress` is told how far the run is, see
     `cudalab.engine.progress`; `ready` is told the machine before anything is measured, and what it raises ends the run.
     `while_timed` gives a context manager that is entered whenever times are taken: what the caller does beside the run
-    stops there. Raises CudalabError for bad input, before measuring.
+    stops there. `session` makes the session that measures: `cudalab.tools.gpus.over` one that uses several GPUs.
+    Raises CudalabError for bad input, before measuring.
     """
     processes, budget = claimed(processes, quick, budget)
     options = as_text({
@@ -133,7 +135,7 @@ def bench(
             lambda cases, group: other_clock.add(cross_check, cases, group, setup.seed, setup.device),
         )
 
-    session = Session(
+    opened = session(
         "bench",
         options,
         setup,
@@ -146,7 +148,7 @@ def bench(
         quiet=while_timed,
     )
     with cache.fresh() if fresh_caches else nullcontext():
-        return session.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)
+        return opened.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)
 
 
 @guarded()

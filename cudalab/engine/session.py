@@ -117,13 +117,12 @@ class Session:
         with ExitStack() as claim:
             if self.output:
                 claim.enter_context(files.claimed(self.output))
-            self._workers = Team(self.setup, self.selection, self.timeout, self.tell, self.quiet).__enter__()
+            count, most = self._opened()
             self._claim = claim.pop_all()
-        self._hard = HardInputs(lambda group, omit: self.workers.cases(group, False, omit), self.workers.labels)
         if "processes" in self.options:
-            self.options["processes"] = self._workers.count
-            if self._workers.most > self._workers.count:
-                self.options["up_to"] = self._workers.most
+            self.options["processes"] = count
+            if most > count:
+                self.options["up_to"] = most
         self.results = self.new_results()
         return self
 
@@ -131,7 +130,18 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._claim:
-            self.workers.__exit__(kind, error, trace)
+            self._closed(kind, error, trace)
+
+    def _opened(self) -> tuple[int, int]:
+        """Start the workers; returns how many processes do a group, and how many may. Raises as `__enter__` does."""
+        self._workers = Team(self.setup, self.selection, self.timeout, self.tell, self.quiet).__enter__()
+        self._hard = HardInputs(lambda group, omit: self.workers.cases(group, False, omit), self.labels)
+        return self._workers.count, self._workers.most
+
+    def _closed(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.workers.__exit__(kind, error, trace)
 
     @property
     def workers(self) -> Team:
@@ -143,11 +153,15 @@ class Session:
         """The device that was opened."""
         return self.workers.ready
 
+    def labels(self, group: Rows[Way]) -> list[str]:
+        """Of the selected variants that run on the device, in the order of the rows."""
+        return [v.label for v in self.selection.variants(group, self.ready.machine.device)]
+
     # ---- one group at a time -------------------------------------------------------------------------------------
 
     def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
         """Rows of every selected variant of a group that can run here. Not `timed`: they are only checked."""
-        self._labels = tuple(self.workers.labels(group))
+        self._labels = tuple(self.labels(group))
         cases = self.workers.cases(group, timed)
         for case in cases if isinstance(group, Group) else ():  # a study's kinds of time are its own
             limit.refuse(case, self.ready.machine, self.results.calibration)
@@ -168,22 +182,34 @@ class Session:
 
     def add(self, group: Rows[Way], look: Look | None = None, complete: bool = False) -> list[Case]:
         """Do a group: add its rows to the results, write the file, tell it. `complete`: it is the last one."""
-        cases = self.cases(group)
-        if self.hard and isinstance(group, Group):
-            self._hard.judge(cases, group)
+        cases = self.judged(group)
         if look:
             assert isinstance(group, Group), "a second look is for kernels"
             self.tell(Step(str(group), look.phase))
             look.add(cases, group)
-        run = self.results
+        self._take(group, cases, complete)
+        return cases
+
+    def judged(self, group: Rows[Way]) -> list[Case]:
+        """Rows as of `cases`; in a `hard` session, without times of entries that hard inputs show to be wrong."""
+        cases = self.cases(group)
+        if self.hard and isinstance(group, Group):
+            self._hard.judge(cases, group)
+        return cases
+
+    def spent(self) -> dict[str, float]:
+        """Seconds of this session by phase, and the load while it ran, as in `Results.wall`."""
         load = self._load.seconds() if self._load else {}
-        spent = {**self.workers.wall, "total": perf_counter() - self._start, **load}
+        return {**self.workers.wall, "total": perf_counter() - self._start, **load}
+
+    def _take(self, group: Rows[Way], cases: list[Case], complete: bool) -> None:
+        """Add the rows of a group to the results, write the file, tell it."""
+        run, spent = self.results, self.spent()
         run.cases += [*cases, *self.elsewhere(group)]
         run.complete = complete
         run.wall = {name: self._before.get(name, 0.0) + spent.get(name, 0.0) for name in self._before | spent}
         self.keep()
         self.finished(group, cases)
-        return cases
 
     def elsewhere(self, group: Rows[Way]) -> list[Case]:
         """Rows of the chosen variants that are for another kind of device."""
@@ -306,7 +332,7 @@ class Session:
             if begun:
                 resume.same_machine(resumed, begun.machine, machine)
                 self.results = begun
-            if not any(self.workers.labels(group) for group in groups):
+            if not any(self.labels(group) for group in groups):
                 reasons = {case.reason for group in groups for case in self.elsewhere(group)}
                 raise Unavailable(f"nothing that was chosen can run here: {'; '.join(reasons)}")
             with look(self.ready) if look else nullcontext() as second:
@@ -327,29 +353,18 @@ class Session:
         warnings.warn(f"out of time after {self.seconds:g} s: {finished}; missing: {names}; {saved}", stacklevel=2)
 
     def _fill(self, groups: Sequence[Rows[Way]], look: Look | None) -> None:
-        """Do the groups that have no rows in the results yet."""
+        """Do the groups that have no rows in the results yet, and keep what is finished if that is interrupted."""
         run = self.results
         left = resume.left(run, groups)
         self._before = dict(run.wall)
         run.complete = False
-        count = self.workers.count
+        count = self._workers.count if self._workers else 1
         share = self.setup.share(run.machine.device) if self.setup.modes else 0.0
-        guesses = [guess(group, len(self.workers.labels(group)), share) for group in left]
+        guesses = [guess(group, len(self.labels(group)), share) for group in left]
         self.done = self._resumed = len(groups) - len(left)
         self._pace = Pace([seconds for seconds in guesses for _ in range(count)])
         try:
-            while left:
-                group = left.pop(0)
-                cases = self.add(group, look, complete=not left)
-                if not self.setup.modes and not_compiled(cases):  # nor does it at other shapes
-                    needed = resume.left(run, left)
-                    self.expected -= len(left) - len(needed)
-                    left = needed
-                    if not left and not run.complete:
-                        run.complete = True
-                        self.keep()
-                if self.until_wrong and any(c.status in record.BROKEN for c in cases if c.backend in record.ENTRIES):
-                    break
+            self._do(left, guesses, look)
         except KeyboardInterrupt:
             place = self.kept()  # Ctrl-C may have interrupted an earlier write
             done = len(groups) - len(resume.left(run, groups))
@@ -359,3 +374,19 @@ class Session:
             place = self.kept()
             said = f"; {place} has what was finished; continue with: --resume {place}" if place else ""
             raise Unavailable(f"{error}{said}") from None
+
+    def _do(self, left: list[Rows[Way]], guesses: Sequence[float], look: Look | None) -> None:
+        """Do these groups, one after the other; `guesses` are seconds that each might take."""
+        run = self.results
+        while left:
+            group = left.pop(0)
+            cases = self.add(group, look, complete=not left)
+            if not self.setup.modes and not_compiled(cases):  # nor does it at other shapes
+                needed = resume.left(run, left)
+                self.expected -= len(left) - len(needed)
+                left = needed
+                if not left and not run.complete:
+                    run.complete = True
+                    self.keep()
+            if self.until_wrong and any(c.status in record.BROKEN for c in cases if c.backend in record.ENTRIES):
+                break

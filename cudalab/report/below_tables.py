@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from cudalab.base import numbers, scatter, stats
 from cudalab.base.text import QUESTION
-from cudalab.report import columns, hints
+from cudalab.report import columns, gpus, hints
 from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 
@@ -171,7 +171,7 @@ def footer(run: Results, names: Collection[str] | None = None) -> list[str]:
     ratios = (run.speedup(c, run.main_kind) for c in run.cases if run.main_kind and c is not run.baseline(c))
     if any(ratio and columns.told(ratio) == stats.UNCLEAR for ratio in ratios):
         lines.append(UNCLEAR)
-    return lines + marks.explained(borne, disturbed=bool(marks.busy(run)))
+    return lines + marks.explained(borne, disturbed=bool(marks.busy(run))) + gpus.lines(run)
 
 
 def _columns(run: Results) -> set[str]:

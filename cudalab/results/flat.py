@@ -77,7 +77,7 @@ def unescaped(text: str) -> str:
 
 
 def records(run: Results) -> list[dict[str, Any]]:
-    """`medians`, and with them all of a run but `calibration` and `wall`."""
+    """`medians`, and with them all of a run but `calibration`, `wall` and `places`."""
     tree = msgspec.json.decode(json_file.encoded(run))
     machine = tree["machine"]
     of_run = {name: tree.get(name, machine.get(name)) for name in (*OF_RUN, *LATER_OF_RUN)}

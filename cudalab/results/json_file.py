@@ -1,6 +1,6 @@
 """A run as JSON: the file that `cudalab bench -o` writes, and its older versions.
 
-Versions 2 to 8 each added fields that have a default, so every version is read in the same way. A field that this
+Versions 2 to 9 each added fields that have a default, so every version is read in the same way. A field that this
 version does not know is refused: dropping it would lose it when the run is saved again.
 """
 

@@ -263,6 +263,30 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return self.nbytes / time if time and self.nbytes else None
 
 
+class Place(msgspec.Struct, forbid_unknown_fields=True):
+    """Which GPU did a group, in a run over several (`bench --gpus`)."""
+
+    kernel: Annotated[str, _says("the group's: that of its cases")]
+    size: Annotated[str, _says("the group's")]
+    dtype: Annotated[str, _says("the group's")]
+    gpu: Annotated[str, _says("the GPU's UUID; without one, such as `cpu 0`: the number of the actor on a CPU")]
+    name: Annotated[str, _says("of that GPU or CPU")]
+    host: Annotated[str, _says("the name of the machine that it is in")]
+    condition: Annotated[
+        dict[str, Quantity | str],
+        _says(
+            "of the GPU under load, at the end of the group: `sm_hz`, `memory_hz`, `power_w`, `power_limit_w`, "
+            "`temperature_c`, `throttled`; empty without NVML"
+        ),
+    ] = {}
+    seconds: Annotated[Quantity, _says("that the group took there")] = 0.0
+    lost: Annotated[list[str], _says("earlier tries of the group, each with the GPU and how it ended")] = []
+    medians: Annotated[
+        dict[str, Seconds],
+        _says("where every GPU did the group (`--every-gpu`): median seconds of the main kind, by variant, here"),
+    ] = {}
+
+
 class Machine(msgspec.Struct, forbid_unknown_fields=True):
     """What the numbers depend on."""
 
@@ -308,6 +332,9 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
     ] = {}
     complete: Annotated[bool, _says("false while cases are missing: the run is still going, or was interrupted")] = True
     kind: Annotated[str, _says("of the run: `bench`, `check` or `study`")] = ""
+    places: Annotated[
+        list[Place], _says("of a run over several GPUs, the GPU of each group; `machine` is that of the first GPU")
+    ] = []
     commit: Annotated[
         str, _says("of the lab's source, with a `+` where a file of it was changed; empty where it is not known")
     ] = ""

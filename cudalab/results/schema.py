@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
-from cudalab.results.record import VERSION, Case, ErrorCurve, Machine, Parity, Prediction, Results
+from cudalab.results.record import VERSION, Case, ErrorCurve, Machine, Parity, Place, Prediction, Results
 
-RECORDS = (Results, Machine, Case, Parity, ErrorCurve, Prediction)
+RECORDS = (Results, Machine, Case, Parity, ErrorCurve, Prediction, Place)
 BEGIN, END = "<!-- fields -->", "<!-- /fields -->"
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "null": "null"}
 

@@ -424,7 +424,7 @@ def test_the_pages_example_is_a_results_file(tmp_path):
 def test_the_schema_is_printed():
     printed = json.loads(CliRunner().invoke(main, ["convert", "--schema"]).output)
     assert printed == schema.json_schema()
-    assert set(printed["$defs"]) == {"Results", "Machine", "Case", "Parity", "ErrorCurve", "Prediction"}
+    assert set(printed["$defs"]) == {"Results", "Machine", "Case", "Parity", "ErrorCurve", "Prediction", "Place"}
     assert printed["$defs"]["Case"]["properties"]["nbytes"]["description"].startswith("bytes")
 
 

@@ -9,7 +9,7 @@ from cudalab.base.globs import split
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against, measure_beside
 from cudalab.cli.measure import LOADED, exit_code, measure, options_given
-from cudalab.cli.options import everything, measuring, parameters, processes, quick
+from cudalab.cli.options import everything, gpus, measuring, parameters, processes, quick, ray
 from cudalab.cli.predicted import bench_with_predictions
 
 
@@ -50,6 +50,11 @@ from cudalab.cli.predicted import bench_with_predictions
               help="Time to sample each variant. Default: 0.3 on a GPU, 1 on the CPU.")  # fmt: skip
 @processes
 @quick
+@gpus
+@ray
+@click.option(
+    "--every-gpu", is_flag=True, help="Each of the GPUs measures everything; lines below the table say how they differ."
+)
 @gate
 def command(
     format: str, output: str | None, kernels: tuple[str, ...], everything: bool, **options: Any
@@ -66,6 +71,7 @@ def command(
     cudalab bench ./softmax.py ./mine/ --size '2^[8:12]x1024' --only 'torch_*'
     cudalab bench --baseline main.json -o branch.json
     cudalab bench ./mine/softmax.py --against git:main
+    cudalab bench gelu softmax --gpus all -o results.json
 
     Without a GPU the screen says what is right, what bounds each entry on an H200 (from its machine code, which needs
     nvcc and nvdisasm), and what a card measured of the lab's kernels.
@@ -76,6 +82,9 @@ def command(
     With --against, each entry of the .cu runs beside that of the earlier one (ENTRY @ old), under the same spec, in the
     same rounds and processes. It is SLOWER where the interval of the ratio is further from 1 than 0.1 us, at most 2 %;
     --min-effect replaces that.
+
+    With --gpus, each kernel, size and dtype is measured on one of several GPUs, all its variants beside one another;
+    the results say on which. It needs Ray: pip install "cudalab[ray]".
 
     Exit code: 0 every answer is right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that
     does not compile or run, or an output file (-o) that cannot be written, 5 no entry of a kernel could run. With
