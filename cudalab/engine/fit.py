@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from time import process_time
 
 from cudalab.base import memory, numbers
-from cudalab.base.errors import Unavailable
+from cudalab.base.errors import Unavailable, at_line, message_of
 from cudalab.base.fork import Lost, in_fork
 from cudalab.checks import huge
 from cudalab.checks.many_blocks import Way, proportional, reference_cost
@@ -101,6 +101,13 @@ def footprint(arrays: int, results: int, room: Room) -> int:
 
 def _answer(group: Group, room: Room) -> Found | str:
     """The size, or why there is none."""
+    try:
+        return _found(group, room)
+    except Exception as error:  # the spec's own, such as one of its reference
+        return at_line(f"no size was found that fits: {message_of(error)}", error, group.file)
+
+
+def _found(group: Group, room: Room) -> Found | str:
     within, refused = room.within(group.fit), list[str]()
     sizes = sorted(dict.fromkeys(group.kernel.sizes.values()), key=group.kernel.elements, reverse=True)
     for base in sizes:
@@ -243,15 +250,30 @@ class _Search:
                 return self._no(f"the lengths of a size have a product of at most {MAX_ELEMENTS:,}", held=True)
             if wrong := self.kernel.unfit_at(self._shape(length)):
                 return self._no(f"the spec takes no {longer}: {wrong}", held=True)
-            arrays = {name: reserved(one, self.kinds[name]) for name, one in self.shapes(length).items()}
-            for entry in self.kernel.entries:
-                for launch in self.kernel.launches(entry, arrays):
-                    if not launch.empty and max(launch.dims[0][1:]) > MAX_GRID_Y:
-                        said = f"a grid has at most {MAX_GRID_Y:,} blocks in y and z"
-                        return self._no(f"{entry} launches at no {longer}: {said}", held=True)
+            for entry in self.entries:
+                if wrong := self._refuses(entry, length):
+                    return self._no(f"{entry} does not launch at a {longer}: {wrong}", held=True)
         except Exception as error:  # the spec's own, or no address space
-            return self._no(f"no launch at a {longer}: {error}", held=True)
+            return self._no(f"no {longer}: {error}", held=True)
         return True
+
+    @cached_property
+    def entries(self) -> list[str]:
+        """The chosen entries, or all, without those that launch neither at the size of the spec nor at a short one."""
+        chosen = {label.partition(":")[2] for label in self.room.labels}
+        every = [entry for entry in self.kernel.entries if entry in chosen] or [*self.kernel.entries]
+        lengths = self.way.length, self._shortest()
+        return [entry for entry in every if not all(self._refuses(entry, length) for length in lengths)]
+
+    def _refuses(self, entry: str, length: int) -> str:
+        """Why an entry does not launch at a length; "" if it does."""
+        try:
+            arrays = {name: reserved(one, self.kinds[name]) for name, one in self.shapes(length).items()}
+            launches = [launch for launch in self.kernel.launches(entry, arrays) if not launch.empty]
+        except Exception as error:  # the launch function's
+            return str(error)
+        deep = any(max(launch.dims[0][1:]) > MAX_GRID_Y for launch in launches)
+        return f"a grid has at most {MAX_GRID_Y:,} blocks in y and z" if deep else ""
 
     def _affords(self, length: int, within: int, seconds: float, peak: float) -> bool:
         """Whether the device, the machine's memory and the time of the reference allow a length."""

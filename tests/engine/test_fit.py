@@ -96,6 +96,8 @@ def test_what_a_launch_and_the_spec_refuse_bounds_it(tmp_path):
     kept = fit.fitted(group(rows_of(tmp_path, short)), card(80))
     assert kept.shape[0] <= 65_535 and kept.shape[1] <= 3000
     assert "blocks in y and z" in kept.fitted or "3000 elements at most" in kept.fitted
+    both = rows_of(tmp_path, entries={"k": lambda x, y: flat(x, y), "other": lambda x, y: 1 / 0})
+    assert fit.fitted(group(both), card(8)).shape[1] == 1000  # an entry that never launches bounds nothing
     multiple = fit.fitted(group(rows_of(tmp_path, dims={"r": "multiple of 8"}, edges=((8, 1), (16, 33)))), card(8))
     assert multiple.shape[0] % 8 == 0
 
@@ -105,6 +107,9 @@ def test_the_reference_the_machine_and_the_processor_bound_it(tmp_path, monkeypa
     assert "no array has more than 4,194,304 elements" in fit.fitted(group(kernel), CPU).fitted
     scarce = fit.fitted(group(kernel), card(80, host=GIB))
     assert "of the machine's memory" in scarce.fitted
+    monkeypatch.setattr(fit, "reference_cost", lambda *more: 1 / 0)
+    with pytest.raises(Unavailable, match="no size was found that fits: ZeroDivisionError"):
+        fit.fitted(group(kernel), CPU)
     monkeypatch.setattr(fit, "reference_cost", lambda kernel, dtype, shape, *more: (1e-12 * np.prod(shape) ** 2, 1.0))
     slow = fit.fitted(group(kernel), card(80))
     assert "the reference takes more than 20 s" in slow.fitted
