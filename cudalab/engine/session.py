@@ -107,6 +107,7 @@ class Session:
     _commit: str = field(default="", init=False)  # of the lab's source
     _unwritten: str = field(default="", init=False)  # why the file could not be written the last time
     _replaced: set[str] = field(default_factory=set, init=False)  # functions, before the session began
+    _open: bool = field(default=False, init=False)  # whether the device is
     _hard: HardInputs = field(init=False)
     _claim: ExitStack = field(default_factory=ExitStack, init=False)  # on the file
 
@@ -125,11 +126,13 @@ class Session:
             if self._workers.most > self._workers.count:
                 self.options["up_to"] = self._workers.most
         self.results = self.new_results()
+        self._open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._open = False
         with self._claim:
             self.workers.__exit__(kind, error, trace)
 
@@ -162,7 +165,7 @@ class Session:
 
         `known`: rows of an earlier run, whose shapes are taken.
         """
-        if not self._workers or not any(group.fit for group in groups):
+        if not self._open:  # only their names are asked for
             return list(groups)
         return [self._fitted_one(group, known) if group.fit else group for group in groups]
 

@@ -67,6 +67,7 @@ def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_n
             f"fit is {'x'.join(map(str, found.shape))}: up to"
         )
         (case, *_) = session.cases(found, timed=False)
+    assert session.fitted([wanted]) == [wanted]  # such as after the run's time, to name what is missing
     assert (case.size, tuple(case.shape), found.fitted in case.notes) == ("fit", found.shape, True)
 
 
