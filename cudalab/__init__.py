@@ -140,6 +140,11 @@ def load(path: str | os.PathLike[str]) -> Results:
     return _for_users(file.load(path))
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Add the magics `%cudalab` and `%%cudalab`: IPython calls this for `%load_ext cudalab`."""
+    import_module("cudalab.cli.notebook.magic").load(shell)
+
+
 def _kernels(given: tuple[Any, ...], options: dict[str, Any]) -> list[str]:
     """Kernels as the command line names them, with those of the options `kernel` and `kernels`."""
     from cudalab.base.errors import InputError

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
+from traceback import extract_tb
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -111,6 +113,12 @@ def message_of(error: BaseException) -> str:
         return str(error)
     said = text(error)
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def at_line(said: str, error: BaseException, file: str | Path) -> str:
+    """Add to what is `said` of an error its last line in a file, such as ` (softmax.py, line 7)`, if it has one."""
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f"{said} ({Path(file).name}, line {lines[-1]})" if lines else said
 
 
 def unknown(what: str, name: str, known: Iterable[str], others: Mapping[str, str] = MappingProxyType({})) -> NotFound:

@@ -105,7 +105,7 @@ def _busy() -> float:
         return 0.0
 
 
-def _groups(controller: str) -> Iterator[Path]:
+def groups(controller: str) -> Iterator[Path]:
     """Folders of the control groups that this process is in, innermost first: version 2, or 1 with this controller."""
     try:
         lines = (PROC / "self" / "cgroup").read_text().splitlines()
@@ -122,7 +122,7 @@ def _groups(controller: str) -> Iterator[Path]:
 
 def _quotas() -> Iterator[float]:
     """The quotas of the control groups, in processors."""
-    for folder in _groups("cpu"):
+    for folder in groups("cpu"):
         try:
             if (folder / "cpu.max").exists():
                 most, period = (folder / "cpu.max").read_text().split()
@@ -136,7 +136,7 @@ def _quotas() -> Iterator[float]:
 
 def _used_by_group() -> float | None:
     """CPU seconds used by the innermost control group with an account; None if there is none."""
-    for folder in _groups("cpu"):
+    for folder in groups("cpu"):
         try:
             lines = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
             return int(lines["usage_usec"]) / 1e6

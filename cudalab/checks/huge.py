@@ -50,9 +50,9 @@ def dimensions(kernel: Kernel) -> range:
 
 def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str, Shape]:
     """The shape of each array, by name, where this dimension makes the largest one pass the limit. Raises Refused."""
-    which = _ordinal(axis)
+    which = ordinal(axis)
     if (tied := _tied(kernel, axis)) is not None:
-        raise Refused(f"the {which} dimension is in a fixed proportion to the {_ordinal(tied)} in all sizes and edges")
+        raise Refused(f"the {which} dimension is in a fixed proportion to the {ordinal(tied)} in all sizes and edges")
     usual = [s for s in (*kernel.sizes.values(), *kernel.edges) if s and 0 < kernel.elements(s) <= SMALL]
     small = [s for s in usual if len(s) > axis and s[axis] > 1]
     if not small:
@@ -64,22 +64,7 @@ def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str,
         return (*base[:axis], length, *base[axis + 1 :])
 
     start = base[axis]
-    one, two, three = (_shapes(kernel, dtype, longer(start * times)) for times in (1, 2, 3))
-    for name in kernel.input_names:
-        steps = [
-            tuple(b - a for a, b in zip(*pair, strict=False))
-            for pair in ((one[name], two[name]), (two[name], three[name]))
-        ]
-        if not len(one[name]) == len(two[name]) == len(three[name]) or steps[0] != steps[1]:
-            raise Refused(f"the shape of {name!r} does not grow linearly with the {which} dimension alone")
-    slopes = {n: [(b - a) / start for a, b in zip(one[n], two[n], strict=True)] for n in kernel.input_names}
-
-    def at(length: int) -> dict[str, Shape]:
-        inputs = {
-            name: tuple(round(a + (length - start) * s) for a, s in zip(one[name], slopes[name], strict=True))
-            for name in slopes
-        }
-        return _all(kernel, inputs)
+    at, one, two = by_length(kernel, dtype, longer, start, which)
 
     def allowed(length: int) -> int:
         choices = kernel.allowed(base, axis)
@@ -103,7 +88,34 @@ def shapes(kernel: Kernel, dtype: DType, limit: int, axis: int = 0) -> dict[str,
     return found
 
 
-def _ordinal(axis: int) -> str:
+def by_length(
+    kernel: Kernel, dtype: DType, longer: Callable[[int], Shape], start: int, which: str
+) -> tuple[Callable[[int], dict[str, Shape]], dict[str, Shape], dict[str, Shape]]:  # fmt: skip
+    """The shapes of all arrays as a function of the length of a dimension, as three short ones tell them.
+
+    Also gives those at `start` and twice that. `which` names the dimension. Raises Refused.
+    """
+    one, two, three = (_shapes(kernel, dtype, longer(start * times)) for times in (1, 2, 3))
+    for name in kernel.input_names:
+        steps = [
+            tuple(b - a for a, b in zip(*pair, strict=False))
+            for pair in ((one[name], two[name]), (two[name], three[name]))
+        ]
+        if not len(one[name]) == len(two[name]) == len(three[name]) or steps[0] != steps[1]:
+            raise Refused(f"the shape of {name!r} does not grow linearly with the {which} dimension alone")
+    slopes = {n: [(b - a) / start for a, b in zip(one[n], two[n], strict=True)] for n in kernel.input_names}
+
+    def at(length: int) -> dict[str, Shape]:
+        inputs = {
+            name: tuple(round(a + (length - start) * s) for a, s in zip(one[name], slopes[name], strict=True))
+            for name in slopes
+        }
+        return all_shapes(kernel, inputs)
+
+    return at, one, two
+
+
+def ordinal(axis: int) -> str:
     return ORDINALS[axis] if axis < len(ORDINALS) else f"{axis + 1}th"
 
 
@@ -119,14 +131,14 @@ def _tied(kernel: Kernel, axis: int) -> int | None:
 def _shapes(kernel: Kernel, dtype: DType, shape: Shape) -> dict[str, Shape]:
     try:
         inputs = kernel.shapes_at(shape) or {n: array.shape for n, array in kernel.make(shape, dtype).items()}
-        return _all(kernel, inputs)
+        return all_shapes(kernel, inputs)
     except Refused:
         raise
     except Exception as error:  # the spec's own
         raise Refused(f"the spec cannot make inputs of {shape}: {error}") from None
 
 
-def _all(kernel: Kernel, inputs: dict[str, Shape]) -> dict[str, Shape]:
+def all_shapes(kernel: Kernel, inputs: dict[str, Shape]) -> dict[str, Shape]:
     """The shapes of all arrays: inputs, outputs, workspace."""
     try:
         return {**inputs, **{name: kernel.shape_of(name, inputs) for name in (*kernel.outs, *kernel.workspace)}}

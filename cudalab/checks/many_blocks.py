@@ -356,7 +356,8 @@ def too_slow(kernel: Kernel, dtype: DType, shape: Shape) -> str:
         return ""
     length = shape[way.dims[0]]
     near, far = (max(way.allowed(length // part), way.length) for part in (PROBE, 2 * PROBE))
-    costs = [_cost(kernel, dtype, way.to(one).shape) for one in dict.fromkeys((near, far))]
+    costs = [reference_cost(kernel, dtype, way.to(one).shape) for one in dict.fromkeys((near, far))]
+    costs = [(seconds if seconds > 0.002 else 0.0, size) for seconds, size in costs]  # less does not tell how it grows
     seconds, size = (_at(length, near, far, *(cost[i] for cost in costs)) for i in (0, 1))
     if size > BYTES:
         return f"{COSTLY} {size / 1e9:,.1f} GB of memory at this size"
@@ -369,17 +370,19 @@ def _at(length: int, near: int, far: int, cost: float, less: float = 0.0) -> flo
     return cost * (length / near) ** min(max(power, 1.0), 3.0)
 
 
-def _cost(kernel: Kernel, dtype: DType, shape: Shape) -> tuple[float, float]:
-    """Seconds and bytes that the reference takes. Less than 2 ms do not tell how they grow: they count as 0."""
+def reference_cost(
+    kernel: Kernel, dtype: DType, shape: Shape, clock: Callable[[], float] = perf_counter, tries: int = 3
+) -> tuple[float, float]:  # fmt: skip
+    """Seconds and bytes that the reference takes at a shape: of so many tries the shortest."""
     arrays, seconds = kernel.make(shape, dtype), math.inf
-    for _ in range(3):
-        start = perf_counter()
+    for _ in range(tries):
+        start = clock()
         Expected(kernel, arrays)
-        seconds = min(seconds, perf_counter() - start)
+        seconds = min(seconds, clock() - start)
     tracemalloc.start()
     try:
         Expected(kernel, arrays)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return seconds if seconds > 0.002 else 0.0, float(peak)
+    return seconds, float(peak)

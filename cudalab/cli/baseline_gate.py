@@ -63,7 +63,7 @@ def measure_against(
 
     try:
         refuse([] if force or options["resume"] else comparable.options(old, options), baseline)
-        work = partial(bench_with_predictions, accept=accept)
+        work = partial(bench_with_predictions, accept=accept, baseline=old)
         run = measure(work, kernels, options, format, output, costs, everything=everything)
     except comparable.NotComparable as error:
         terminal.say(f"Error: {error}")

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from threading import current_thread, main_thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ import click
 
 from cudalab.base import numbers
 from cudalab.base.text import visible
-from cudalab.cli import terminal
+from cudalab.cli import screen, terminal
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -64,8 +65,10 @@ def _shown(quiet: bool, begins: str) -> Iterator[Report]:
             finally:
                 sys.stderr.flush()  # prints a last line that has no line end
     else:
+        shown = screen.given()
+        write = shown.progress if shown else partial(click.echo, err=True)
         with redirect_stdout(sys.stderr):
-            yield ignore if quiet else Log(lambda text: click.echo(text, err=True), begins=begins)
+            yield ignore if quiet else Log(write, begins=begins)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from cudalab.base import garbage
 from cudalab.base.errors import CudalabError, why
 from cudalab.base.globs import split
 from cudalab.base.text import visible
-from cudalab.cli import terminal
+from cudalab.cli import screen, terminal
 from cudalab.cli.live import progress_shown
 
 if TYPE_CHECKING:
@@ -133,14 +133,14 @@ def _show(
 
     saved = bool(output) and keep(run, output or "")
     found = print_results(run, format, costs, min_effect=min_effect, everything=everything)
-    seed = _seed(run, options, quiet)
+    seed = _seed(run, options, quiet or bool(screen.given()))
     if saved and not quiet:
         terminal.wrote(output or "", f"; {seed}" if seed else "")
     elif seed:
         click.echo(seed, err=True)
     if not quiet and advice:
         _say_no_nvcc(run)
-    if format == "table" and not quiet and advice and not run.of_study:
+    if format == "table" and not quiet and advice and not run.of_study and not screen.given():
         from cudalab.cli import next_steps
 
         for line in next_steps.lines(run, output if saved else None, terminal.width(sys.stderr) or PIPED):
@@ -305,12 +305,25 @@ def print_results(
     run: Results, format: str, costs: bool = False, plots: bool = False, min_effect: float | None = None,
     everything: bool = False,
 ) -> Comparison | None:  # fmt: skip
-    """Print the results on standard output, in the width and colours of the terminal.
+    """Print the results on standard output, in the width and colours of the terminal, or show them on the screen.
 
     The comparison of `bench --against` follows them, on standard error where they are CSV or JSON; it is returned.
     """
-    from cudalab import report
     from cudalab.results import against
+
+    if format == "table" and (shown := screen.given()):
+        shown.results(run)
+    else:
+        _print(run, format, costs, plots, everything)
+    if found := against.compared(run, min_effect):
+        plain = format in REASONED
+        names = str(run.options.get("against", "old")), "this .cu"
+        print_comparison(found, names, format if plain else "table", err=not plain)
+    return found
+
+
+def _print(run: Results, format: str, costs: bool, plots: bool, everything: bool) -> None:
+    from cudalab import report
 
     color = terminal.colored(sys.stdout)
     ink = ("blocks" if terminal.draws(sys.stdout) else "ascii") if plots else ""
@@ -319,11 +332,6 @@ def print_results(
     )
     # JSON is always UTF-8: the escapes for another encoding would make it invalid
     click.echo(text.encode() if format == "json" else terminal.encodable(text, sys.stdout), color=color)
-    if found := against.compared(run, min_effect):
-        plain = format in REASONED
-        names = str(run.options.get("against", "old")), "this .cu"
-        print_comparison(found, names, format if plain else "table", err=not plain)
-    return found
 
 
 def print_comparison(found: Comparison, names: tuple[str, str], format: str, err: bool = False) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cudalab.base import memory
 from cudalab.base.errors import Unavailable
 from cudalab.base.threads import chunks
 from cudalab.device.arrays import as_plain
@@ -185,6 +186,10 @@ class Cpu:
 
     def held_down(self) -> list[str]:
         return []
+
+    @property
+    def free_bytes(self) -> int:
+        return memory.free()
 
     def details(self) -> dict[str, str | int | float]:
         return {}

@@ -17,6 +17,10 @@ class Device(Protocol):
     kind: str  # "cpu" or "cuda"
     name: str
 
+    @property
+    def free_bytes(self) -> int:
+        """Memory that is free for arrays."""
+
     def place(self, kernel: Kernel, dtype: DType, arrays: Arrays, offsets: Sequence[int] = ()) -> Operands:
         """Copy the inputs and allocate what a run writes, each between guard bands; outputs are poisoned or filled.
 

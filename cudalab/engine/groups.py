@@ -45,6 +45,8 @@ class Group:
     scalars: tuple[tuple[str, int], ...] = ()  # lengths that the kernel has in place of the spec's, by name
     why: tuple[tuple[str, str], ...] = ()  # variants by name with the reason why they are skipped; no others run
     old: str = ""  # path of an earlier `.cu` (engine/against.py), whose entries are variants too
+    fit: float = 0.0  # the share of the memory that it is to fill: engine/fit.py chooses its shape
+    fitted: str = ""  # what there is to say of the shape that was chosen
 
     @property
     def name(self) -> str:

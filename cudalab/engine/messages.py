@@ -105,12 +105,16 @@ class Task(msgspec.Struct, tag=True):
 
 
 class Ready(msgspec.Struct, tag=True):
-    """The device is open. `wall`: seconds by phase since the last message, here and in `Done`."""
+    """The device is open. `wall`: seconds by phase since the last message, here and in `Done`.
+
+    `free`: bytes of its memory that no one takes.
+    """
 
     machine: Machine
     no_gpu: str
     calibration: dict[str, list[float]]
     wall: dict[str, float]
+    free: int = 0
 
 
 class Done(msgspec.Struct, tag=True):

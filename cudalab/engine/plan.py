@@ -42,25 +42,30 @@ def kernels_by_name(names: Collection[str], bad: find.Bad | None = None) -> dict
     return found
 
 
-def groups(names: Collection[str], size_text: str, dtype_text: str, rivals: str = "") -> list[Group]:
-    """One group for every kernel, size and dtype, kernel by kernel.
+def groups(
+    names: Collection[str], size_text: str, dtype_text: str, rivals: str = "", fit: bool = False
+) -> list[Group]:  # fmt: skip
+    """One group for every kernel, size and dtype, kernel by kernel; `fit` as in `cudalab.spec.sizes.parse`.
 
     `dtype_text` is a comma-separated list, "all", or empty for each kernel's first. Raises for a size or dtype that
     the kernels do not have.
     """
     found: list[Group] = []
     for name, kernel, dtypes in with_dtypes(names, dtype_text, rivals):
-        for label, (shape, lengths) in _sizes(size_text, kernel).items():
+        for label, (shape, lengths, share) in _sizes(size_text, kernel, fit).items():
             kernel.accepts(shape, dict(lengths))
             one = kernel.at_lengths(dict(lengths), label, shape) if lengths else kernel
-            found += [Group(one, label, shape, d, alias=name, rivals=split(rivals), scalars=lengths) for d in dtypes]
+            found += [
+                Group(one, label, shape, d, alias=name, rivals=split(rivals), scalars=lengths, fit=share)
+                for d in dtypes
+            ]
     return found
 
 
-def _sizes(text: str, kernel: Kernel) -> dict[str, sizes.Size]:
+def _sizes(text: str, kernel: Kernel, fit: bool) -> dict[str, sizes.Size]:
     if text == sizes.USUAL:  # a spec may have neither of the two
         return {label: sizes.Size(shape) for label, shape in sizes.usual(kernel.sizes).items()}
-    return sizes.parse(text, kernel.sizes)
+    return sizes.parse(text, kernel.sizes, fit)
 
 
 def with_parameters(groups: list[Group], parameters: Mapping[str, int]) -> list[Group]:

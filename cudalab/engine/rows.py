@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Collection
-from pathlib import Path
 from typing import Protocol
 
-from cudalab.base.errors import CudalabError, message_of, out_of_memory
+from cudalab.base.errors import CudalabError, at_line, message_of, out_of_memory
 from cudalab.base.text import encodable
 from cudalab.engine.selection import Rows, Way
 from cudalab.results import record
@@ -69,5 +67,4 @@ def said(error: Exception, kernel: Defined) -> str:
     what = f"out of memory: {error}" if out_of_memory(error) else message_of(error)
     if isinstance(error, NameError) and error.name in IMPORTS:
         what += f"; write {IMPORTS[error.name]!r} in the spec"
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == kernel.file]
-    return encodable(f"{what} ({Path(kernel.file).name}, line {lines[-1]})" if lines else what)
+    return encodable(at_line(what, error, kernel.file))

@@ -71,6 +71,7 @@ def bench(
     ready: Told = lambda machine: None,
     while_timed: Quiet = nullcontext,
     session: Callable[..., Session] = Session,
+    baseline: Results | None = None,
 ) -> Results:
     """Check and time kernels on every backend that runs here.
 
@@ -97,8 +98,9 @@ def bench(
     the whole run is written back to it (or to `output`). `progress` is told how far the run is, see
     `cudalab.engine.progress`; `ready` is told the machine before anything is measured, and what it raises ends the run.
     `while_timed` gives a context manager that is entered whenever times are taken: what the caller does beside the run
-    stops there. `session` makes the session that measures: `cudalab.tools.gpus.over` one that uses several GPUs.
-    Raises CudalabError for bad input, before measuring.
+    stops there. `session` makes the session that measures: `cudalab.tools.gpus.over` one that uses several GPUs. Sizes
+    that are to fit into memory are those of a `baseline`, where it has them. Raises CudalabError for bad input, before
+    measuring.
     """
     processes, budget = claimed(processes, quick, budget)
     options = as_text({
@@ -108,7 +110,7 @@ def bench(
         "fresh_caches": fresh_caches, "cross_check": cross_check, "timeout": timeout,
     }, resume)  # fmt: skip
     selection = Selection.of(options["only"], options["skip"])
-    groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
+    groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"], fit=True)
     groups = plan.with_parameters(groups, parameters_of(options, parameters))
     wanted = plan.chosen_modes(options["modes"])
     selection.check(groups)
@@ -148,7 +150,10 @@ def bench(
         quiet=while_timed,
     )
     with cache.fresh() if fresh_caches else nullcontext():
-        return opened.measure(lambda kind: groups, resume, ready, cross_checked if cross_check else None)
+        known = baseline.cases if baseline else ()
+        return opened.measure(
+            lambda kind: opened.fitted(groups, known), resume, ready, cross_checked if cross_check else None
+        )
 
 
 @guarded()
@@ -191,7 +196,7 @@ def check(
     if options["sizes"] and exhaustive:
         raise InputError("exhaustive checks values, not sizes; leave out the sizes")
     if options["sizes"]:
-        groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"])
+        groups = plan.groups(options["kernels"], options["sizes"], options["dtypes"], options["rivals"], fit=True)
     else:
         groups = checks(options["kernels"], options["dtypes"], exhaustive, rivals=options["rivals"], huge=huge)
     groups = plan.with_parameters(groups, parameters_of(options, parameters))
@@ -207,4 +212,4 @@ def check(
 
     session = Session("check", options, setup, selection, timeout, progress, output or resume, until_wrong=exit_first,
                       seconds=seconds)  # fmt: skip
-    return session.measure(lambda kind: groups, resume, look=sanitized if sanitizer else None)
+    return session.measure(lambda kind: session.fitted(groups), resume, look=sanitized if sanitizer else None)

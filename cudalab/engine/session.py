@@ -27,7 +27,7 @@ from cudalab.base import files, genuine
 from cudalab.base.errors import InputError, Unavailable, need_seconds, why
 from cudalab.base.load import Watch
 from cudalab.device.machine import commit
-from cudalab.engine import resume
+from cudalab.engine import fit, resume
 from cudalab.engine.groups import Group
 from cudalab.engine.hard import HardInputs
 from cudalab.engine.messages import Ready, Setup, Step, Task
@@ -107,6 +107,7 @@ class Session:
     _commit: str = field(default="", init=False)  # of the lab's source
     _unwritten: str = field(default="", init=False)  # why the file could not be written the last time
     _replaced: set[str] = field(default_factory=set, init=False)  # functions, before the session began
+    _open: bool = field(default=False, init=False)  # whether the device is
     _hard: HardInputs = field(init=False)
     _claim: ExitStack = field(default_factory=ExitStack, init=False)  # on the file
 
@@ -124,11 +125,13 @@ class Session:
             if most > count:
                 self.options["up_to"] = most
         self.results = self.new_results()
+        self._open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._open = False
         with self._claim:
             self._closed(kind, error, trace)
 
@@ -163,11 +166,29 @@ class Session:
         """Rows of every selected variant of a group that can run here. Not `timed`: they are only checked."""
         self._labels = tuple(self.labels(group))
         cases = self.workers.cases(group, timed)
+        if isinstance(group, Group) and group.fitted and cases:
+            cases[0].notes.append(group.fitted)
         for case in cases if isinstance(group, Group) else ():  # a study's kinds of time are its own
             limit.refuse(case, self.ready.machine, self.results.calibration)
         if replaced := sorted(set(genuine.replaced()) - self._replaced):  # by a function of a spec that ran here
             refused(cases, genuine.refusal(replaced))
         return cases
+
+    def fitted(self, groups: Sequence[Group], known: Sequence[Case] = ()) -> list[Group]:
+        """The groups with a shape for each that is to fit into memory, where the device is open; see `engine/fit.py`.
+
+        `known`: rows of an earlier run, whose shapes are taken.
+        """
+        if not self._open:  # only their names are asked for
+            return list(groups)
+        return [self._fitted_one(group, known) if group.fit else group for group in groups]
+
+    def _fitted_one(self, group: Group, known: Sequence[Case]) -> Group:
+        labels, here = tuple(self.workers.labels(group)), self.ready
+        at_once = self.workers.count if here.machine.device == "cpu" else 1
+        room = fit.Room(here.machine, here.free, labels, self.setup.modes, at_once, self.workers.most)
+        self.tell(Step(str(group), "looking for the size"))
+        return fit.fitted(group, room, known)
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
         """Return the result of a tool's own handler, of type `kind`, or how the worker died; see `Supervisor.ask`."""

@@ -33,6 +33,7 @@ import msgspec
 
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.engine import enough
+from cudalab.engine.fit import CONTEXT
 from cudalab.engine.groups import Group
 from cudalab.engine.merge import merged
 from cudalab.engine.messages import Glimpse, Ready, Setup, Step, Task
@@ -44,7 +45,6 @@ from cudalab.results.record import Case, Parity
 
 T = TypeVar("T")
 TIMED = (record.OK, record.CEILING)  # the status of rows that may have times
-CONTEXT = 1 << 30  # bytes of the GPU that a process takes for itself
 COPIES = 12  # arrays like a group's first input that it takes for a group
 CORES = 2  # processors for each process that may be needed: where there are so many, all start beside the first
 SHARE, OWN = 0.9, 0.25  # of the GPU's memory, for all processes, and for what they have of their own

@@ -146,7 +146,7 @@ class _Worker:
         self.progress(Step("worker", "calibrating"))
         with self.job.phase("calibration"):
             calibration = timing.calibrate(device, setup.modes) if setup.modes and setup.calibrate else {}
-        return Ready(machine.describe(device), note, calibration, self._wall())
+        return Ready(machine.describe(device), note, calibration, self._wall(), device.free_bytes)
 
     def do(self, task: Task) -> Done:
         assert self.job is not None

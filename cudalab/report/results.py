@@ -24,6 +24,20 @@ class Results(record.Results, forbid_unknown_fields=True):
         """The tables that `cudalab show` prints."""
         return report.render(self, "table")
 
+    def _repr_html_(self) -> str | None:
+        """The answers, charts and tables, for a notebook; None, which shows the text, where jinja2 is not installed."""
+        from importlib.util import find_spec
+
+        if find_spec("jinja2") is None:
+            return None
+        from cudalab.report.html import page
+
+        return page.embedded(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the tables where IPython shows text."""
+        printer.text(str(self))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all: JSON Lines where its name ends in .jsonl, else JSON.
 

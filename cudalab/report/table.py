@@ -127,6 +127,7 @@ def screen(out: io.StringIO, width: int | None, color: bool) -> Console:
     return Console(
         file=out, width=width or PIPED_WIDTH, soft_wrap=width is None, force_terminal=color, no_color=not color,
         highlight=False, color_system="standard" if color else None, legacy_windows=False,
+        force_jupyter=False,
     )  # fmt: skip
 
 

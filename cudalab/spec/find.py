@@ -22,7 +22,7 @@ import numpy as np
 
 from cudalab.base import genuine
 from cudalab.base.bounded import Interrupted, Stopped, bounded, guarded
-from cudalab.base.errors import CudalabError, InputError, SpecError, message_of, short, unknown, why
+from cudalab.base.errors import CudalabError, InputError, SpecError, at_line, message_of, short, unknown, why
 from cudalab.base.globs import names_of
 from cudalab.base.text import visible
 from cudalab.spec import cuda_source, entry_names, plain, validate
@@ -237,7 +237,7 @@ def loaded(path: Path) -> ModuleType:
                 isinstance(error, CudalabError) and str(path) in str(error)
             ):
                 raise
-            raise SpecError(f"{path}: {_said(error)}") from error
+            raise SpecError(f"{path}: {at_line(_said(error), error, path)}") from error
         if names := sorted({*genuine.replaced(), *genuine.configured()} - before):
             del sys.modules[module_name]
             raise SpecError(f"{path}: {genuine.refusal(names)}")

@@ -5,6 +5,7 @@ small,large          names that the kernel's spec defines; also globs on them (*
 2^20                 a power
 4096x4096            a shape
 2^[10:24:2]          2^10, 2^12, ... 2^24 (both ends included); [256:1024:256] likewise
+fit  fit:0.5         the largest size whose run fits into a share of the memory, where the caller can tell it
 64x1000,k=8          the sizes since the last `=`, with a length that is a scalar of the spec; alone: the usual sizes
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
@@ -21,6 +23,7 @@ from cudalab.spec.launch import Shape
 
 MAX_ELEMENTS = 2**40  # no card holds more; a slip such as 2^240 must not reach an allocator
 MAX_SIZES = 256
+FIT = 0.8  # the share of the memory that a run at the size `fit` takes
 MAX_DIMENSIONS = 32  # of an array of NumPy 1
 MAX_LENGTH = 10_000  # characters: the time to parse a text grows with its square
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
@@ -30,36 +33,47 @@ _NUMBER = re.compile(r"(\d{1,18})([kmg]i?)?", re.IGNORECASE | re.ASCII)
 _POWER = re.compile(r"(\d{1,6})\^(\d{1,3})", re.ASCII)
 _RANGE = re.compile(r"(?:(\d{1,6})\^)?\[(\d{1,18}):(\d{1,18})(?::(\d{1,18}))?\]", re.ASCII)
 _LENGTH = re.compile(r"([A-Za-z_]\w*)\s*=\s*(.*)", re.ASCII)
+_FIT = re.compile(r"fit(?::(.+))?", re.IGNORECASE)
 _COMMA = re.compile(r",(?![^\[]*\])")  # not inside a range's brackets
 USUAL = "small,large"  # what a bench measures
 HELP = "use a name, a number (1000, 64K, 1Mi), a power (2^20), a shape (4096x4096) or a range (2^[10:24:2])"
 
 
 class Size(NamedTuple):
-    """A shape, and values of the scalars that are lengths, by name, where they are not the spec's."""
+    """A shape, and values of the scalars that are lengths, by name, where they are not the spec's.
+
+    `fit`: the share of the memory that the size is to fill; the shape is then the largest named one.
+    """
 
     shape: Shape
     lengths: tuple[tuple[str, int], ...] = ()
+    fit: float = 0.0
 
 
-def parse(text: str, named: Mapping[str, Shape]) -> dict[str, Size]:
+def parse(text: str, named: Mapping[str, Shape], fit: bool = False) -> dict[str, Size]:
     """Sizes by label, in the order written, without repeats. Raises InputError or NotFound.
 
-    Whether a kernel has the lengths that are given, `Sized.accepts` says.
+    Whether a kernel has the lengths that are given, `Sized.accepts` says. `fit`: whether the caller chooses a shape for
+    the sizes that have a share of the memory.
     """
     if len(text) > MAX_LENGTH:
         raise InputError(f"--size has {len(text):,} characters, {MAX_LENGTH:,} at most; {HELP}")
     found: dict[str, Size] = {}
     for terms, lengths in _runs(text):
         shapes: dict[str, Shape] = {} if terms else usual(named)
+        shares: dict[str, float] = {}
         for term in terms:
-            shapes.update(_by_name(term, named) or _shapes(term, named))
+            if term not in named and (share := _fit(term, fit)):
+                shares[term.lower()] = share
+                shapes[term.lower()] = max(named.values(), key=math.prod, default=())
+            else:
+                shapes.update(_by_name(term, named) or _shapes(term, named))
             _few(shapes, text)
         for label, shape in shapes.items():
             for chosen in itertools.islice(itertools.product(*lengths.values()), MAX_SIZES + 1):
                 given = tuple((name, n) for name, (_, n) in zip(lengths, chosen, strict=True))
                 words = [f"{name}={word}" for name, (word, _) in zip(lengths, chosen, strict=True)]
-                found[",".join((label, *words))] = Size(shape, given)
+                found[",".join((label, *words))] = Size(shape, given, shares.get(label, 0.0))
             _few(found, text)
     return found
 
@@ -73,6 +87,25 @@ def words(text: str) -> tuple[str, ...]:
             found += [f"{term}{behind}" for term in terms or ["*"]]
             _few(found, text)
     return tuple(found)
+
+
+def _fit(term: str, taken: bool) -> float:
+    """The share of the memory that a term asks for; 0 for another term. Raises InputError."""
+    match = _FIT.fullmatch(term)
+    if not match:
+        return 0.0
+    if not taken:
+        raise InputError(
+            f"the size {short(term)} is for bench and check, which choose it; give {HELP.partition(' ')[2]}"
+        )
+    text = match[1] or str(FIT)
+    try:
+        found = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 1:
+        raise InputError(f"{short(term)} has no share of the memory; give one above 0 and up to 1, such as fit:0.5")
+    return found
 
 
 def _few(found: Collection[str], text: str) -> None:

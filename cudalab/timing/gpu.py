@@ -28,6 +28,7 @@ from cudalab.timing.events import (
     HOT_LEAST,
     HOT_MOST,
     HOT_SPAN,
+    ROUND_SPAN,
     Timer,
     affordable,
 )
@@ -163,20 +164,26 @@ def _bounded(device: Gpu, bound: Bound, found: dict[str, Clock], proof: Proof) -
     }
 
 
-def results_bytes(nbytes: int, variants: int, modes: Collection[str]) -> int:
+def results_bytes(nbytes: int, variants: int, modes: Collection[str], rate: float = WRITTEN) -> int:
     """Bytes of results, of `nbytes` each, that a process has while it times so many variants of libraries, at most.
+
+    `rate`: bytes of results a second that a variant writes, at most.
 
     The calls of all variants share the memory of the lab, of PyTorch or of CuPy. Each graph of a library's variant
     keeps its results; those of the lab's own share theirs, and have inputs besides.
     """
-    calls = results_of(CALLS_LEAST + 1, CALLS_MOST + 1, CALL_SPAN, nbytes)
-    graphs = 2 * results_of(HOT_LEAST, HOT_MOST, HOT_SPAN, nbytes)
+    calls = results_of(CALLS_LEAST + 1, CALLS_MOST + 1, CALL_SPAN, nbytes, rate)
+    graphs = 2 * results_of(HOT_LEAST, HOT_MOST, HOT_SPAN, nbytes, rate)
     return 3 * calls + ((variants + 2) * graphs if "graph" in modes else 0)
 
 
-def results_of(least: int, most: int, span: float, nbytes: int) -> int:
-    """Bytes of the results of as many runs as a span has, in seconds, but of at least and at most so many."""
-    return min(max(least * nbytes, int(span * WRITTEN)), most * nbytes)
+def results_of(least: int, most: int, span: float, nbytes: int, rate: float = WRITTEN) -> int:
+    """Bytes of the results of as many runs as a span has, in seconds, but of at least and at most so many.
+
+    Of slow work `affordable` makes fewer than the least.
+    """
+    least = min(least, max(int(ROUND_SPAN * rate / nbytes) if nbytes else least, 1))
+    return min(max(least * nbytes, int(span * rate)), most * nbytes)
 
 
 def calibrate(device: Gpu, modes: Collection[str]) -> dict[str, list[float]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import msgspec
 import pytest
 from crashing import altered
@@ -50,6 +53,22 @@ def test_a_task_names_the_function_that_does_it(group):
         assert isinstance(death, Death) and death.crashed
         assert "was killed by SIGSEGV while it was at: start" in death.reason
         assert session.ask(task("doubled", value=1), STEP, Number) == Number(2)  # a new worker has taken its place
+
+
+@pytest.mark.process
+def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_note():
+    (group,) = plan.groups([str(Path(__file__).parents[2] / "bench" / "examples" / "softmax.py")], "small", "")
+    wanted = replace(group, size="fit", fit=0.8)
+    closed = Session("bench", {}, setup_of({"device": "cpu", "only": "", "skip": "", "seed": 0}, (), [group]), None)
+    assert closed.fitted([wanted]) == [wanted]
+    with opened(group) as session:
+        (found,) = session.fitted([replace(wanted, fit=1e-5)])
+        assert found.shape != group.shape and found.fitted.startswith(
+            f"fit is {'x'.join(map(str, found.shape))}: up to"
+        )
+        (case, *_) = session.cases(found, timed=False)
+    assert session.fitted([wanted]) == [wanted]  # such as after the run's time, to name what is missing
+    assert (case.size, tuple(case.shape), found.fitted in case.notes) == ("fit", found.shape, True)
 
 
 @pytest.mark.process

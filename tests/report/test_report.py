@@ -387,6 +387,9 @@ def test_a_file_cannot_add_markup():
     assert "\u202e" not in text
     assert "A \u2026 and " in text
     assert len(text) < 100_000  # a long reason is there once, not with each row, and only its beginning
+    part = cudalab.Results.of(hostile())._repr_html_()
+    assert not re.search(r"<(script|img|/style>.*<style|link|iframe)|\u202e", part, re.DOTALL)
+    assert "&lt;script&gt;hacked()" in part
 
 
 MAKEFILE = (ROOT / "Makefile").read_text()

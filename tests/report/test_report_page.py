@@ -13,8 +13,11 @@ from report_runs import HOSTILE, checked, counted, hostile, timed
 pytest.importorskip("selenium")
 
 from cudalab.report import html
+from cudalab.report.html.page import embedded
 
 pytestmark = [browsing.needed]
+PAGES = ("plain", "hostile", "roofline", "notebook")
+VIEW = '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,9 @@ def pages(tmp_path_factory):
     html.write_page(folder / "plain.html", [("run.json", timed()), ("check.json", checked())])
     html.write_page(folder / "hostile.html", [("x.json", hostile())])
     html.write_page(folder / "roofline.html", [("x.json", counted())])
-    return {name: (folder / f"{name}.html").as_uri() for name in ("plain", "hostile", "roofline")}
+    held = embedded(hostile()) + embedded(timed())
+    (folder / "notebook.html").write_text(f'<!DOCTYPE html><meta charset="utf-8">{VIEW}{held}', encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in PAGES}
 
 
 @pytest.fixture
@@ -216,7 +221,7 @@ def test_light_and_dark(opened):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", ["plain", "hostile", "roofline"])
+@pytest.mark.parametrize("name", PAGES)
 def test_a_screen_scrolls_one_way_and_texts_are_inside(opened, name, width):
     page = opened(name, width=width)
     wide = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
@@ -266,3 +271,8 @@ def test_a_file_cannot_act(opened):
     assert len(rows(page)) == 7
     page.find_element("css selector", ".copy").click()
     assert page.execute_script("return typeof hacked") == "undefined"
+    page = opened("notebook")
+    assert page.execute_script("return document.querySelectorAll('script, img, iframe, object').length") == 0
+    assert HOSTILE in page.find_element("tag name", "body").text
+    ids = page.execute_script("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids)) > 6

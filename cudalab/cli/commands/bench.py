@@ -68,6 +68,7 @@ def command(
     cudalab bench gelu --size small,large --dtype all -o results.json
     cudalab bench gelu --quick
     cudalab bench gelu --size xlarge --only pycuda --energy --sustained
+    cudalab bench gelu --size fit
     cudalab bench ./softmax.py ./mine/ --size '2^[8:12]x1024' --only 'torch_*'
     cudalab bench --baseline main.json -o branch.json
     cudalab bench ./mine/softmax.py --against git:main
@@ -75,6 +76,9 @@ def command(
 
     Without a GPU the screen says what is right, what bounds each entry on an H200 (from its machine code, which needs
     nvcc and nvdisasm), and what a card measured of the lab's kernels.
+
+    --size fit is the largest size whose run fits into 80 % of the memory, fit:0.5 into half of it: the table and the
+    file name its shape, and --resume and --baseline keep it.
 
     With --baseline, options that you do not give (kernels of the lab, --size, --dtype, --only, --skip, --modes,
     --order, --flush) are those of the baseline. The output of `cudalab compare` follows the table.

@@ -42,8 +42,9 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     float32, of every exponent. Other kernels get zero, negative, large, tiny, tied, sorted and infinite inputs. All
     kernels are checked at the smallest size, at awkward shapes, at a size with more than 256 blocks, and with arrays 1,
     2, 4 and 8 bytes off their alignment. On the CPU, small shapes are also checked for races and for accesses outside
-    the arrays. With --size, only those sizes are checked. The table shows the largest error in ULP and the share of
-    correctly rounded results; a line below says where a right answer is off by more than 4 ULP.
+    the arrays. With --size, only those sizes are checked; fit is the largest that fits into memory, as in bench. The
+    table shows the largest error in ULP and the share of correctly rounded results; a line below says where a right
+    answer is off by more than 4 ULP.
 
     With --watch, a round checks the entries of the .cu and NumPy first. Libraries are checked in the first round, and
     again when a Python file has changed. With --only, each round checks what that names.

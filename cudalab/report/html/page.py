@@ -22,10 +22,12 @@ from cudalab.report.html import study as studies
 from cudalab.report.html.figures import Figure, plain
 from cudalab.report.html.subjects import Run, Subject, anchor, fill, gathered, without_roofline
 from cudalab.results import record as results
+from cudalab.results.json_file import encoded
 from cudalab.results.record import Results
 
 HERE = Path(__file__).parent
 TEXTS = ("kernel", "dtype", "size", "file", "variant", "verdict")  # columns that hold no numbers
+LIGHT = {"true": "light", "false": "dark"}  # what JupyterLab says of a theme: what Visual Studio Code says
 LONGEST = 3000  # characters of a reason
 
 
@@ -50,31 +52,70 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
     of_study = [run.results.of_study for run in runs]
     style, script = style_sheet(any(of_study)), (HERE / "script.js").read_text()
     return template("page.html.j2").render(
+        **_shown_of(runs, subjects),
         question=findings.question(run.results for run in runs),
         pictures=[*pictures, *_rooflines(subjects)],
         without=without,
-        subjects=subjects,
         choose="Study" if all(of_study) else f"Kernel and dtype{', or study' if any(of_study) else ''}",
         runs=runs,
-        svg=labelled,
-        table=_table(subjects),
-        checks=_checks(subjects),
-        remarks=_remarks(runs),
-        skipped=_unique((names, _cut(why)) for run in runs for names, why in _skipped(run)),
-        largest=_unique(
-            line for run in runs if not run.results.timed for line in check_table.largest_errors(run.results)
-        ),
-        headings=_unique(columns.heading(run.results) for run in runs),
-        missing=[(run.label, text) for run in runs for text in columns.warnings(run.results)],
-        environments=[environment.environment_of(run.label, run.results) for run in runs],
-        method=[*_method(runs), *without_roofline(subjects)],
-        texts=TEXTS,
         mark=draw.MARK,
         policy=f"default-src 'none'; img-src data:; style-src '{hashed(style)}'; script-src '{hashed(script)}'; "
         "base-uri 'none'; form-action 'none'",
         style=markup(style),
         script=markup(script),
     )
+
+
+def _shown_of(runs: list[Run], subjects: list[Subject]) -> dict[str, Any]:
+    """What a page and a notebook show of runs, by its name in the templates; `subjects` have answers and charts."""
+    return {
+        "subjects": subjects,
+        "svg": labelled,
+        "table": _table(subjects),
+        "checks": _checks(subjects),
+        "remarks": _remarks(runs),
+        "skipped": _unique((names, _cut(why)) for run in runs for names, why in _skipped(run)),
+        "largest": _unique(
+            line for run in runs if not run.results.timed for line in check_table.largest_errors(run.results)
+        ),
+        "headings": _unique(columns.heading(run.results) for run in runs),
+        "missing": [(run.label, text) for run in runs for text in columns.warnings(run.results)],
+        "environments": [environment.environment_of(run.label, run.results) for run in runs],
+        "method": [*_method(runs), *without_roofline(subjects)],
+        "texts": TEXTS,
+    }
+
+
+@unchanging
+def embedded(run: Results) -> str:
+    """Return a run as a part of a page, such as the output of a notebook's cell.
+
+    It has the answers, the main charts of each kernel and the table; nothing in it loads a file or runs a script. Its
+    style applies to it alone, and its anchors are those of no other run.
+    """
+    runs = [Run("", run)]
+    subjects = gathered(runs)
+    fill(subjects, whole=False)
+    anchor(subjects)
+    return template("embedded.html.j2").render(
+        **_shown_of(runs, subjects),
+        figures=_placed(subjects),
+        own=f"cudalab-{hashlib.sha256(encoded(run)).hexdigest()[:12]}",
+        style=markup(embedded_style()),
+    )
+
+
+def _placed(subjects: list[Subject]) -> list[Figure]:
+    """The charts of all subjects, each with its size, and its kernel where there are several, in its title."""
+    found = []
+    for subject in subjects:
+        name = subject.title if len(subjects) > 1 else ""
+        placed = [(chart, name) for chart in subject.charts]
+        placed += [(chart, f"{name}, {group.size}".strip(", ")) for group in subject.drawn for chart in group.charts]
+        found += [
+            replace(chart, title=f"{chart.title} \u00b7 {place}" if place else chart.title) for chart, place in placed
+        ]
+    return found
 
 
 def _rooflines(subjects: Sequence[Subject]) -> list[Figure]:
@@ -189,6 +230,25 @@ def style_sheet(with_studies: bool) -> str:
     dark = "@media (prefers-color-scheme:dark){" + palette.css(':root:not([data-theme="light"])') + "}"
     more = (HERE / "study.css").read_text() if with_studies else ""
     return (HERE / "style.css").read_text() + more + dark + palette.css(':root[data-theme="dark"]')
+
+
+def embedded_style() -> str:
+    """The page's style for the elements of class `cudalab` alone.
+
+    The theme is that of JupyterLab or Visual Studio Code around them, which say it by an attribute or a class; without
+    them it is the system's.
+    """
+    light, dark = (f':is([data-jp-theme-light="{told}"], .vscode-{name})' for told, name in LIGHT.items())
+    style = style_sheet(with_studies=True)
+    for selector, within in (
+        (':root:not([data-theme="light"])', f"&:not({light} *)"),
+        (':root[data-theme="dark"]', f"{dark} &"),
+        (':root[data-theme="light"]', f"{light} &"),
+        (":root", "&"),
+        ("body {", "& {"),
+    ):
+        style = style.replace(selector, within)
+    return f".cudalab {{\n{style}{(HERE / 'embedded.css').read_text()}}}\n"
 
 
 def labelled(svg: str, label: str) -> Any:

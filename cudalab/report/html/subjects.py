@@ -111,9 +111,9 @@ def _title(cases: list[Case]) -> str:
     return " \u00b7 ".join(plain(part, 80) for part in columns.title(cases).split("  "))
 
 
-def fill(subjects: list[Subject]) -> None:
-    """Add the answers and the charts."""
-    full = sum(len(subject.groups) for subject in subjects if not subject.study) <= FULL
+def fill(subjects: list[Subject], whole: bool = True) -> None:
+    """Add the answers and the charts; unless `whole`, the main charts alone."""
+    full = whole and sum(len(subject.groups) for subject in subjects if not subject.study) <= FULL
     for subject in subjects:
         subject.full = full
         _fill(subject)

@@ -277,7 +277,7 @@ def _shape(text: str, kernel: Kernel, option: str) -> Shape:
     found = list(sizes.parse(text, kernel.sizes).values())
     if len(found) != 1:
         raise InputError(f"{option} {short(text)} is {len(found)} sizes; give one, such as 2^20 or 65536x1024")
-    ((shape, lengths),) = found
+    ((shape, lengths, _),) = found
     if lengths:
         said = ",".join(f"{name}={n}" for name, n in lengths)
         raise InputError(f"{option} has {said}; a crossover keeps the spec's value: leave it out, or change the spec")

@@ -122,6 +122,9 @@ def _why(ended: Ended) -> str:
     return f"the process that predicts {ended.how}{'; its last output: ' if words else ''}{words}"
 
 
+CHOSEN = "the run chooses this size; `cudalab inspect` predicts for the shape that it names"
+
+
 def main(parent: Parent) -> None:
     """Answer one request: a prediction for each entry."""
     os.nice(NICE)
@@ -140,8 +143,11 @@ def predictions(kernels: tuple[str, ...], sizes: str, dtypes: str, compiler: Com
     A kernel is compiled once for each dtype. Where it does not compile its other sizes are not tried.
     """
     once, failed = _compiled_once(compiler), dict[tuple[str, str], Prediction]()
-    for group in plan.groups(kernels, sizes, dtypes):
+    for group in plan.groups(kernels, sizes, dtypes, fit=True):
         name, size, dtype = group.name, group.size, group.dtype.name
+        if group.fit:
+            yield Answer(name, size, dtype, Prediction(reason=CHOSEN))
+            continue
         if (name, dtype) in failed:
             yield Answer(name, size, dtype, failed[name, dtype])
             continue
