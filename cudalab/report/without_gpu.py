@@ -25,7 +25,7 @@ from cudalab.tools.inspect.diagnosis import BOUND
 
 NOT_COMPILED = " does not compile:"  # of the reason of a prediction
 LAUNCH = "~"  # of `marks.MARKS`
-OLDER = "the file is older than predictions, or was written without them"
+OLDER = "only the command `cudalab bench` predicts, and files of older versions hold no prediction"
 DROPPED = ("x eager", "% limit")  # columns that a narrow terminal leaves out, in this order
 
 

@@ -121,7 +121,7 @@ def test_what_is_not_predicted_says_why_and_code_that_nvcc_refuses_is_not_called
             Prediction(reason="mine.cu does not compile:\nmine.cu(4): error") if case.kernel == "mine" else None
         )
     text = lines(run)
-    assert "bound by: not predicted for gelu: the file is older than predictions, or was" in "\n".join(text)
+    assert "bound by: not predicted for gelu: only the command `cudalab bench` predicts, and" in "\n".join(text)
     assert "bound by: not predicted for mine: mine.cu does not compile:" in text
     assert "mine  float32  nvcc does not compile it; right: 2 entries, 5 libraries" in text
     for case in cases(run, "host:gelu_vec"):
