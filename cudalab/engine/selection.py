@@ -95,7 +95,7 @@ class Selection:
         yield from (v for v in group.variants() if (not device or device in v.devices) and self._takes(v))
 
     @property
-    def named(self) -> set[str]:
+    def backends_of_only(self) -> set[str]:
         """The backends that the words of `only` name, without a pattern."""
         return {halves(word)[0] or word for word in self.only}
 

@@ -142,7 +142,7 @@ def _explained(error: Exception, path: str | os.PathLike[str]) -> InputError:
         return InputError(f"cannot write the history {name}: {said}; free some space, then record the same files again")
     broken = shlex.quote(f"{os.fspath(path)}.broken")
     return InputError(
-        f"the history {name} is damaged or is no history ({said}); move it away and record the results files again: "
+        f"the history {name} is damaged or not a history ({said}); move it away and record the results files again: "
         f"mv {shlex.quote(os.fspath(path))} {broken}, then cudalab record RESULTS...{_option(path)}"
     )
 
