@@ -91,6 +91,7 @@ def test_the_screen_is_short(results, kernels, most):
         results("h100", "NVIDIA H100 80GB HBM3", kernel=kernel)
     text = lines(bench(*kernels, entries=("plain", "full", "gelu_vec")))
     assert len(text) <= most and max(map(len, text)) <= 80
+    assert f"measured: NVIDIA H200, 2026-11-23, {', '.join(kernels)}: cudalab show " in " ".join(text)
 
 
 def test_every_time_is_in_the_tables_of_all():
