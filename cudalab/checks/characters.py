@@ -284,7 +284,7 @@ def settled(
         if kernel.outs[name].check or not (floating or which == NAN):
             found.append(result)
             continue
-        due = want.of(name, by_name)
+        due = want.compute(name, by_name)
         if due.shape != result.shape:
             found.append(result)
             continue

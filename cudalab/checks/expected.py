@@ -34,7 +34,7 @@ class Expected:
         own = tuple(name for name in first if kernel.outs[name].reference)
         self._found = self._computed(own)
 
-    def of(self, name: str, got: Mapping[str, np.ndarray]) -> np.ndarray:
+    def compute(self, name: str, got: Mapping[str, np.ndarray]) -> np.ndarray:
         """The right values of an output, float64, integers or complex numbers; `got`: the kernel's outputs by name."""
         if name in self._found:
             return self._found[name]
@@ -76,24 +76,24 @@ class Expected:
     def _computed(self, own: tuple[str, ...]) -> dict[str, np.ndarray]:
         """What `reference` gives, and the outputs that have a reference of their own, without NumPy's warnings."""
 
-        def of(arrays: Arrays) -> dict[str, Any]:
+        def compute(arrays: Arrays) -> dict[str, Any]:
             with np.errstate(all="ignore", invalid=self._invalid):  # a kernel has no such warnings
                 found = reference.of_kernel(self._kernel, self._values(arrays))
                 return found | {name: reference.of_output(self._kernel, name, self._values(arrays)) for name in own}
 
         if not self._kernel.pointwise:
-            return {name: self._fitting(name, result) for name, result in of(self._arrays).items()}
+            return {name: self._fitting(name, result) for name, result in compute(self._arrays).items()}
         flat = {name: array.reshape(-1) for name, array in self._arrays.items()}
         first = next(iter(flat.values()))
-        parts = threads.each(lambda s: self._of_chunk(of, {name: a[s] for name, a in flat.items()}), first.size)
+        parts = threads.each(lambda s: self._of_chunk(compute, {name: a[s] for name, a in flat.items()}), first.size)
         shape = next(iter(self._shapes.values()))
         if not parts:
             return {name: wide(np.empty(shape, first.dtype)) for name in (*reference.shared(self._kernel), *own)}
         return {name: np.concatenate([part[name] for part in parts]).reshape(shape) for name in parts[0]}
 
-    def _of_chunk(self, of: Any, arrays: Arrays) -> dict[str, np.ndarray]:
+    def _of_chunk(self, compute: Any, arrays: Arrays) -> dict[str, np.ndarray]:
         """A pointwise reference's results for one chunk."""
-        found = {name: _as_it_is(self._kernel, result) for name, result in of(arrays).items()}
+        found = {name: _as_it_is(self._kernel, result) for name, result in compute(arrays).items()}
         shape = next(iter(arrays.values())).shape
         for name, result in found.items():
             if result.shape != shape:
@@ -154,7 +154,7 @@ def results(
     found, met = Arrays(), Arrays()
     for name in reference.judged(kernel):
         if all(earlier in met for earlier in reference.on_earlier(kernel, name)):
-            found[name] = expected.of(name, met)
+            found[name] = expected.compute(name, met)
             with np.errstate(all="ignore"):
                 met[name] = rounded(found[name].astype(kernel.kind_of(name, dtype).numpy))
     return found
@@ -162,4 +162,4 @@ def results(
 
 def expected(kernel: Kernel, arrays: Arrays) -> np.ndarray:
     """The right values of the first output for copies of these inputs."""
-    return Expected(kernel, arrays).of(next(iter(kernel.outs)), {})
+    return Expected(kernel, arrays).compute(next(iter(kernel.outs)), {})

@@ -152,20 +152,22 @@ class _Grids:
 
     def count(self, goal: Goal, shape: Shape) -> int:
         """What each entry of a goal has; 0 where the spec, a launch function or CUDA refuses the shape."""
-        found = self.of(shape)
+        found = self.find_launches(shape)
         return min(max((goal.count(one.dims[0]) for one in found.get(name, ())), default=0) for name in goal.entries)
 
     def threads(self, shape: Shape) -> int:
         """Of the entry that has the most."""
-        each = (sum(math.prod(map(math.prod, launch.dims)) for launch in one) for one in self.of(shape).values())
+        each = (
+            sum(math.prod(map(math.prod, launch.dims)) for launch in one) for one in self.find_launches(shape).values()
+        )
         return max(each, default=0)
 
     def elements(self, shape: Shape) -> int:
         """Of all arrays."""
-        self.of(shape)
+        self.find_launches(shape)
         return self._elements.get(shape, 0)
 
-    def of(self, shape: Shape) -> dict[str, tuple[Launch, ...]]:
+    def find_launches(self, shape: Shape) -> dict[str, tuple[Launch, ...]]:
         """Return the launches by entry, without the entries that refuse the shape."""
         if shape not in self._known:
             self._known[shape] = {}
@@ -238,11 +240,15 @@ def _shapes(kernel: Kernel, dtype: DType, tried: list[Shape]) -> tuple[dict[Shap
         }
         if affordable:
             best = min(affordable, key=lambda shape: affordable[shape])
-            found[best] = max(math.prod(launch.dims[0]) for each in grids.of(best).values() for launch in each)
+            found[best] = max(
+                math.prod(launch.dims[0]) for each in grids.find_launches(best).values() for launch in each
+            )
     for entry in kernel.entries:
         for axis in range(3):
             if beyond := _past_cap(grids, Goal((entry,), CAP, itemgetter(axis)), ways, [*seen, *found]):
-                found[beyond] = max(math.prod(launch.dims[0]) for each in grids.of(beyond).values() for launch in each)
+                found[beyond] = max(
+                    math.prod(launch.dims[0]) for each in grids.find_launches(beyond).values() for launch in each
+                )
     lacking = {
         entry: _lacking(grids, Goal((entry,), IN_ONE, math.prod), ways, [*seen, *found]) for entry in kernel.entries
     }

@@ -98,7 +98,7 @@ def judged(
     out, kind, result = kernel.outs[name], kernel.kind_of(name, dtype), got[name]
     if out.check is None:
         quoted = arrays if kernel.pointwise else None
-        return compare(result, expected.of(name, got), kind, budget, quoted, expected.atol(name, budget))
+        return compare(result, expected.compute(name, got), kind, budget, quoted, expected.atol(name, budget))
     shape = kernel.shape_of(name, {n: a.shape for n, a in arrays.items()})
     if result.shape != shape or result.dtype != kind.numpy:
         return compare(result, np.empty(shape, kind.numpy), kind, Budget(0))

@@ -148,7 +148,9 @@ def main() -> None:
     compares it with PyTorch, TorchScript, torch.compile, CuPy and Triton.
 
     \b
-    cudalab bench gelu --size small,large
-    cudalab check gelu
-    cudalab doctor
+    cudalab new mine.cu        # a spec for your own kernel, to fill in
+    cudalab check mine.py      # is it right?
+    cudalab bench mine.py      # how fast is it?
+    cudalab bench gelu         # one of the lab's kernels
+    cudalab doctor             # what works on this machine
     """

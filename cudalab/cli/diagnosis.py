@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 
 from cudalab import backends, host
 from cudalab.base import cache, packages, program
@@ -16,6 +17,7 @@ from cudalab.tools.sanitize import compute
 from cudalab.tools.tune import tune
 
 Finding = tuple[str, str, str]  # name; "ready", "missing" or ""; details or the reason
+BACKEND = re.compile(r"(?P<name>\w+) \((?P<device>cpu|cuda)\)")  # the name of a backend's finding
 
 
 def findings() -> Iterator[Finding]:
@@ -37,6 +39,37 @@ def findings() -> Iterator[Finding]:
         for device in backend.devices:
             reason = "needs a GPU" if device == "cuda" and no_gpu else backends.missing(backend, device)
             yield _finding(f"{name} ({device})", reason)
+
+
+def folded(found: Iterable[Finding]) -> list[Finding]:
+    """The findings, where backends of one device that have the same state for the same reason share a line."""
+    lines: list[Finding] = []
+    together: dict[Finding, list[str]] = {}
+    for name, state, text in found:
+        backend = BACKEND.fullmatch(name)
+        if backend is None:
+            lines.append((name, state, text))
+        else:
+            together.setdefault((f"backends ({backend['device']})", state, text), []).append(backend["name"])
+    lines += [
+        (label, state, ": ".join(filter(None, (", ".join(names), text))))
+        for (label, state, text), names in together.items()
+    ]
+    return lines
+
+
+def possible(found: Iterable[Finding]) -> str:
+    """What the user can do now, in one sentence."""
+    ready = {name for name, state, _ in found if state == "ready"}
+    if {"pycuda (cuda)", "cupy_raw (cuda)"} & ready:
+        return "you can now check and time kernels on the GPU: cudalab bench gelu"
+    can = []
+    if "host compiler" in ready:
+        can.append("check a .cu on the CPU (cudalab check gelu)")
+    can.append("time NumPy and PyTorch (cudalab bench gelu)" if "torch_eager (cpu)" in ready else "time NumPy")
+    if {"nvcc", "nvdisasm"} <= ready:
+        can.append("see what bounds a .cu on an H200 (cudalab inspect gelu)")
+    return f"you can now {', '.join(can)}; times of a .cu need a GPU, and PyCUDA or CuPy"
 
 
 def _finding(name: str, reason: str | None, details: str = "") -> Finding:

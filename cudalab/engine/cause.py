@@ -34,7 +34,7 @@ class Causes:
     mend: Callable[[], None]
     raced: MutableMapping[str, str]  # by the variant's label, the race that was found in it
 
-    def of(self, label: str, work: Bound, said: str, ways: Mapping[str, Bound]) -> tuple[str, bool]:
+    def find(self, label: str, work: Bound, said: str, ways: Mapping[str, Bound]) -> tuple[str, bool]:
         """The cause, "" for none that shows, and whether it names a line, which leaves nothing to guess.
 
         `said`: what is wrong with the result. `ways`: others to run the variant, some of which look for races.

@@ -69,7 +69,7 @@ class Inputs:
                 before()
                 self.want(number)
 
-    def of(self, kernel: Kernel, values: str) -> Inputs:
+    def adapt(self, kernel: Kernel, values: str) -> Inputs:
         """The same contents for a kernel that differs in the values of its scalars, which `values` tells."""
         found = copy(self)
         found._group, found._wanted = replace(self._group, kernel=kernel), {}

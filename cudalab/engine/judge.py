@@ -100,7 +100,7 @@ class Judge:
         every = self._group.values == hard_inputs.EVERY and x.dtype.itemsize == 2
         if every and len(got) == 1 and self._dtype.floating and (found.ok or found.wrong):
             name = next(iter(self._kernel.outs))
-            found.curve = parity.error_curve(x, got[0], want.of(name, {}), self._dtype)
+            found.curve = parity.error_curve(x, got[0], want.compute(name, {}), self._dtype)
         self._compared[seen] = found
         return found
 

@@ -116,14 +116,19 @@ class _KernelRound(Verdicts):
         super().__init__(job, group, contents, operands)
         self.with_copy = with_copy
         self._tells = ""  # the label of the row that has the notes about the spec
+        self._tells_of_source = ""  # the label of the row that has the notes about the `.cu`
         self._threads = beside.Watch(lambda label: label.startswith("rival:"))
         self._held_down: dict[str, dict[str, None]] = {}  # by label, reasons
         self._held_under_load: dict[str, dict[str, None]] = {}  # the same, in the rounds that load the device
 
     def rows(self, variants: Sequence[Variant]) -> list[Case]:
-        """Implements `Round.rows`. One row has the notes about the spec: the reference's, else the first one."""
+        """Implements `Round.rows`. One row has the notes about the spec: the reference's, else the first one.
+
+        The first entry's row has those about the `.cu`.
+        """
         first = variants[0].label if variants else ""
         self._tells = next((v.label for v in variants if v.backend_name == REFERENCE), first)
+        self._tells_of_source = next((v.label for v in variants if v.backend_name in record.ENTRIES), "")
         return super().rows(variants if self.job.modes else sorted(variants, key=_of_library))
 
     def needed(self, variant: Variant) -> bool:
@@ -151,7 +156,7 @@ class _KernelRound(Verdicts):
             raise self._no_row(variant, broken) from error
         first: Parity | None = None  # of a first launch
         first_size = not self.job.modes and len(self.contents.arrays) > 1
-        if label == self._tells and not self.job.modes:
+        if label == self._tells_of_source and not self.job.modes:
             case.notes += filter(None, [cuda_source.left_out(self.kernel.cu)])
         if label == self._tells and self.kernel.pointwise and first_size:
             case.notes += [f"no hard values were tried: {why}" for why in inputs.no_place(self.kernel, self.arrays)]

@@ -91,5 +91,5 @@ def setup_of(options: dict[str, Any], modes: tuple[str, ...], groups: Sequence[R
         options["device"], options["only"], options["skip"], modes, options["seed"], budget, order, sources,
         processes=options.get("processes", 1), backends=tuple(backends), flush=options.get("flush", timing.CLEAN),
         key=secrets.randbits(63),
-        named=tuple(name for name in backends if name in selection.named),
+        named=tuple(name for name in backends if name in selection.backends_of_only),
     )  # fmt: skip

@@ -65,6 +65,10 @@ class Rows(Protocol[W_co]):
         """What makes a worker return the cases. `omit`: labels of variants to leave out; not `timed`: check only."""
 
 
+class NothingLeft(InputError):
+    """--only and --skip leave no variant to run."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which variants take part: globs on `backend`, `entry` or `backend:entry`, or on the labels of a study."""
@@ -91,7 +95,7 @@ class Selection:
         yield from (v for v in group.variants() if (not device or device in v.devices) and self._takes(v))
 
     @property
-    def named(self) -> set[str]:
+    def backends_of_only(self) -> set[str]:
         """The backends that the words of `only` name, without a pattern."""
         return {halves(word)[0] or word for word in self.only}
 
@@ -116,7 +120,7 @@ class Selection:
                 entries = dict.fromkeys(label.partition(":")[2] for label in every if ":" in label)
                 raise unknown("backend or entry", pattern, (*backends.by_name(), *entries))
         if not any(self._takes(v) for v in every.values()):
-            raise InputError("no variant is left to run; check --only and --skip against `cudalab list`")
+            raise NothingLeft("no variant is left to run; check --only and --skip against `cudalab list`")
 
     def _takes(self, variant: Way) -> bool:
         label = _chosen_as(variant)

@@ -89,7 +89,7 @@ class Verdicts(Round[Variant, Bound]):
     def _others(self) -> tuple[Others, Judge]:
         """Other values of the scalars, and who compares results with the reference for them."""
         others = other_scalars.chosen(self.kernel, self.dtype, self.arrays, self.job.seed)
-        contents = self.contents.of(others.kernel, str(others))
+        contents = self.contents.adapt(others.kernel, str(others))
         return others, Judge(self.job, replace(self.group, kernel=others.kernel), contents, self.in_turn.rng)
 
     def verify(
@@ -124,7 +124,7 @@ class Verdicts(Round[Variant, Bound]):
         )  # fmt: skip
         try:
             ways = {**usual.also, **(usual.suspects() if case.label not in self.raced else {})}
-            cause, certain = causes.of(case.label, work, found.message, ways)
+            cause, certain = causes.find(case.label, work, found.message, ways)
         except Exception:  # the verdict stands
             if not self.device.alive():
                 raise

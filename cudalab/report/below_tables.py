@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from cudalab.base import numbers, scatter, stats
 from cudalab.base.text import QUESTION
@@ -61,7 +61,7 @@ def remarks(cases: list[Case], placed: bool = False) -> list[tuple[str, str, str
             text = shown.reason
         folded.setdefault((status, text, _place(about[:1]) if placed else ""), []).extend(about)
     said = [
-        (status, (_place(about) if placed else "") + _labels(about), text)
+        (status, (_place(about, cases if status == "note" else ()) if placed else "") + _labels(about), text)
         for (status, text, _), about in folded.items()
     ]
     return hints_once(said) + _sustained(cases)
@@ -96,6 +96,13 @@ def _telling(cases: list[Case]) -> Case:
     return worst if worst.parity and first.parity and worst.parity.largest > 10 * first.parity.largest else first
 
 
+def worst(cases: Iterable[Case]) -> Case | None:
+    """The case whose error the table of a check shows: of those that are wrong, else of all that were compared."""
+    compared = [case for case in cases if case.parity and (case.parity.ok or case.parity.wrong)]
+    wrong = [case for case in compared if case.parity and not case.parity.ok]  # an allowed error may be larger
+    return max(wrong or compared, key=lambda case: case.parity.largest if case.parity else 0.0, default=None)
+
+
 def hints_once(said: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
     """(status, labels, text), where a hint that ends several texts stands in the first of them; notes stay."""
     found, hints = [], set()
@@ -118,8 +125,11 @@ def _labels(cases: list[Case]) -> str:
     return ", ".join(dict.fromkeys(case.label for case in cases))
 
 
-def _place(cases: list[Case]) -> str:
-    first, *others = dict.fromkeys(f"{c.kernel} {c.dtype} at {c.size}" for c in cases)
+def _place(cases: list[Case], every: Collection[Case] = ()) -> str:
+    """Kernel, dtype and size of the first of these; without the size where they are at all sizes of `every`."""
+    here = [c for c in every if (c.kernel, c.dtype) in {(of.kernel, of.dtype) for of in cases}]
+    whole = len({c.group for c in here}) > 1 and {c.group for c in here} == {c.group for c in cases}
+    first, *others = dict.fromkeys(f"{c.kernel} {c.dtype}{'' if whole else f' at {c.size}'}" for c in cases)
     return f"{first}{f' and {len(others)} more' if others else ''}, "
 
 
@@ -190,7 +200,7 @@ def _of_errors(run: Results, shown: Sequence[Case], names: Collection[str]) -> l
         lines.append(
             f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
         )
-    if ALLOWED in names and any(c.parity and (c.parity.allowed or 0) > FAR for c in run.cases):
+    if ALLOWED in names and any(c.parity and (c.parity.allowed or 0) > FAR for c in _of_check(run)):
         lines.append(
             f"{BY_ATOL}: the element is near 0, where a ULP is tiny; more than {FAR:,} ULP are allowed by `atol` of "
             "the budget, or by what the rounding of special inputs alone does."
@@ -202,6 +212,14 @@ def _of_errors(run: Results, shown: Sequence[Case], names: Collection[str]) -> l
             "in a check, what the rounding of the inputs alone does to the result."
         )
     return lines
+
+
+def _of_check(run: Results) -> Iterator[Case]:
+    """The cases whose errors the table of a check shows, one for each variant."""
+    found: dict[tuple[str, str, str], list[Case]] = {}
+    for case in run.cases:
+        found.setdefault((case.kernel, case.dtype, case.label), []).append(case)
+    yield from filter(None, map(worst, found.values()))
 
 
 def _of_times(run: Results, names: Collection[str]) -> list[str]:

@@ -33,16 +33,15 @@ def headers_and_rows(rows: Sequence[list[str]]) -> tuple[list[str], list[list[st
 
 
 def _sum_up(cases: list[Case]) -> list[str]:
-    compared = [(c.parity, c.reason) for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]
     bad = next((c.status for c in cases if c.status != record.OK), "right")
-    if not compared:
+    parities = [c.parity for c in cases if c.parity and (c.parity.ok or c.parity.wrong)]
+    if not parities:
         return [bad, *[NOT_MEASURED] * 4, str(len(cases))]
-    parities = [parity for parity, _ in compared]
     n = sum(p.n for p in parities)
     rounded = sum(p.rounded * p.n for p in parities) / n if n else 1.0
-    wrong = [found for found in compared if not found[0].ok]  # else an error that is allowed may hide theirs
-    worst, reason = max(wrong or compared, key=lambda found: found[0].largest)
-    budget = below_tables.BUDGET.search(reason)
+    shown = below_tables.worst(cases)
+    assert shown is not None and shown.parity is not None
+    worst, budget = shown.parity, below_tables.BUDGET.search(shown.reason)
     largest = numbers.ulp(worst.largest, float(budget["ulp"]) if budget else 0.5)
     allowed = NOT_MEASURED if worst.allowed is None else _allowed(worst.allowed)
     far = max(p.rel_l2 for p in parities)

@@ -25,7 +25,7 @@ from cudalab.tools.inspect.diagnosis import BOUND
 
 NOT_COMPILED = " does not compile:"  # of the reason of a prediction
 LAUNCH = "~"  # of `marks.MARKS`
-OLDER = "the file is older than predictions, or was written without them"
+OLDER = "only the command `cudalab bench` predicts, and files of older versions hold no prediction"
 DROPPED = ("x eager", "% limit")  # columns that a narrow terminal leaves out, in this order
 
 
@@ -234,7 +234,8 @@ def _sources(run: Results, cards: dict[str, list[Measured]]) -> list[str]:
             found.setdefault((one.run.machine.name, one.run.created[:10], place, one.earlier), []).append(kernel)
     lines = []
     for (machine, day, place, earlier), kernels in found.items():
-        of = f", an earlier .cu of {', '.join(kernels)}" if earlier else ""
+        which = ", an earlier .cu of " if earlier else ", " if len(found) > 1 else ""
+        of = which and which + ", ".join(kernels)
         lines.append(f"measured: {machine}, {day}{of}: cudalab show {shlex.quote(place)}")
     if found:
         lines.append("% limit: of what memory or units allow; x eager: times as fast as torch_eager")

@@ -91,7 +91,7 @@ def records(run: Results) -> list[dict[str, Any]]:
 def run_of(rows: Sequence[Mapping[str, Any]], name: str) -> Results:
     """The run that `records` was made from, with the cases of these rows. Raises InputError."""
     if not rows:
-        raise InputError(f"{name} has no rows, so it holds no run")
+        raise InputError(f"{name} has no rows, so it holds no run; write one: cudalab convert results.json results.csv")
     if lacking := [column for column in NEEDED if column not in rows[0]]:
         raise InputError(
             f"{name} cannot be read back: it has no column {lacking[0]}; write one with every sample: "

@@ -103,7 +103,10 @@ def _infinity(options: Mapping[str, Any], was: object, becomes: object) -> dict[
 
 
 def foreign(path: str) -> InputError:
-    return InputError(f'{path} is JSON, but not a cudalab results file (no "format": "{FORMAT}")')
+    return InputError(
+        f'{path} is JSON, but not a cudalab results file (no "format": "{FORMAT}"); give a file that '
+        "`cudalab bench -o results.json` wrote"
+    )
 
 
 def invalid(error: Exception, path: str) -> InputError:

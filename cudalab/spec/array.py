@@ -156,7 +156,7 @@ class Scalar(_Checked):
             raise SpecError(f"the scalar {name}: others returns {short(given)}; return a tuple of numbers")
         return tuple(self.rounded(value, name) for value in given)
 
-    def of(self, arrays: Mapping[str, Any], name: str) -> np.generic:
+    def evaluate(self, arrays: Mapping[str, Any], name: str) -> np.generic:
         """The number for these inputs, in its dtype. SpecError where the dtype cannot hold it."""
         given = validate.called_with(self.value, arrays) if callable(self.value) else self.value
         return self.rounded(given, name)

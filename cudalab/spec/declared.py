@@ -108,7 +108,7 @@ class Declared(Fields):
         """The scalars for these inputs, rounded to their dtypes; `given`: values of a call, by name."""
         try:
             return {
-                name: scalar.rounded(given[name], name) if name in given else scalar.of(arrays, name)
+                name: scalar.rounded(given[name], name) if name in given else scalar.evaluate(arrays, name)
                 for name, scalar in self.scalars.items()
             }
         except SpecError as error:

@@ -181,6 +181,8 @@ def _load(path: Path) -> Kernel:
 def _there(path: Path) -> Path:
     """The path of a spec. Raises SpecError where there is none."""
     if not path.is_file():
+        if path.exists():
+            raise SpecError(f"{path} is not a regular file; put the spec itself there")
         code = path.with_suffix(".cu")
         close = get_close_matches(path.stem, others := _beside(path.parent), n=1)
         advice = f"; did you mean {others[close[0]]}?" if close else ""

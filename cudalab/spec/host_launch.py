@@ -274,7 +274,7 @@ class Translation:
     itemsize: str = ""
     ranks: Mapping[str, int] = field(default_factory=dict)
 
-    def of(self, node: ast.expr | None) -> str:
+    def translate(self, node: ast.expr | None) -> str:
         """The expression; "" where it cannot be said."""
         if node is None:
             return ""
@@ -287,7 +287,7 @@ class Translation:
                 return self.itemsize
             case ast.Name(id=name) if name in self.known:
                 known = self.known[name]
-                return "" if ast.unparse(known) == name else self.of(known)
+                return "" if ast.unparse(known) == name else self.translate(known)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=what)) if name in self.tensors:
                 return self._size(self.tensors[name], what, node.args)
             case ast.Call(func=ast.Name(id=("min" | "max") as name), args=[a, b]):
@@ -307,7 +307,8 @@ class Translation:
 
     def _joined(self, text: str, a: ast.expr, b: ast.expr, brackets: bool = False) -> str:
         one, other = (
-            f"({said})" if brackets and " " in said and not _closed(said) else said for said in map(self.of, (a, b))
+            f"({said})" if brackets and " " in said and not _closed(said) else said
+            for said in map(self.translate, (a, b))
         )
         return text.format(one, other) if one and other else ""
 

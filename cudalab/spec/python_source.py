@@ -53,7 +53,7 @@ def taken(path: Path) -> list[Taken]:
             f"{path} has expressions that are nested too deeply to be read; write the code to a .cu"
         ) from None
     except (SyntaxError, ValueError) as error:
-        raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: this is no Python: {error}") from None
+        raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: it is not valid Python: {error}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     found = dict[str, Taken]()

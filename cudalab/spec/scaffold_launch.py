@@ -86,7 +86,7 @@ def launched(form: Form, named: Mapping[str, str], values: Values, follows: Set[
             asks.append(f"{name}; if {of} is a struct, let the kernel take its members as parameters")
         elif name in form.layout.chosen:
             arguments.append(f"np.{whole}({form.layout.chosen[name]})")
-        elif length := lengths.of(name) or host.length(name):
+        elif length := lengths.express(name) or host.length(name):
             arguments.append(f"np.{whole}({length})")
         elif guess := _by_name(form, name, named):
             arguments.append(f"np.{whole}({guess})")
@@ -151,7 +151,7 @@ class _Host:
     def length(self, name: str) -> str:
         """The size of an array that is passed for a parameter, as an expression; "" if it is none."""
         node = self._argument(name)
-        of = "" if node is None or self.number(name) else self._translation({}).of(node)
+        of = "" if node is None or self.number(name) else self._translation({}).translate(node)
         return of if re.search(r"\.(?:shape|size)\b", of) else ""
 
     def sizes(self, arguments: Sequence[str], scalar_of: str) -> tuple[list[str], list[str], str] | None:
@@ -165,8 +165,8 @@ class _Host:
             if node is not None and not p.pointer and (length := re.fullmatch(r"np\.\w+\((.*)\)", text))
         }
         translated = self._translation(values, f"{scalar_of}.dtype.itemsize" if scalar_of else "")
-        grid, block = (list(map(translated.of, sides)) for sides in (launch.grid, launch.block))
-        shared = translated.of(launch.shared)
+        grid, block = (list(map(translated.translate, sides)) for sides in (launch.grid, launch.block))
+        shared = translated.translate(launch.shared)
         if not all(grid) or not all(block) or (launch.shared is not None and not shared):
             return None
         return _short(grid), _short(block), "" if shared == "0" else shared
@@ -197,7 +197,7 @@ class Lengths:
     form: Form
     named: Mapping[str, str]
 
-    def of(self, size: str) -> str:
+    def express(self, size: str) -> str:
         """A size as an expression such as `x.shape[1]`; "" if no array has it."""
         first = [c_name(p) for p in (*self.form.inputs, *self.form.outputs)]
         shapes = {name: self.form.shapes[name] for name in dict.fromkeys(first) if name in self.form.shapes}
@@ -218,7 +218,7 @@ class Lengths:
         for array, extent in self.form.shapes.items():
             if array in self.named and len(extent.words) > 1 and sorted(word.split("*")) == sorted(extent.words):
                 return f"{self.named[array]}.size"
-        values = {name: self.of(name) for name in set(re.findall(r"[A-Za-z_]\w*", word))}
+        values = {name: self.express(name) for name in set(re.findall(r"[A-Za-z_]\w*", word))}
         if not all(values.values()):
             return ""
         whole = word.isidentifier()

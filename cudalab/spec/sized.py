@@ -67,7 +67,9 @@ class Sized(Declared):
         for name in self.length_scalars:
             scalar = self.scalars[name]
             try:
-                found[name] = (int(scalar.rounded(given[name], name) if name in given else scalar.of(stand_ins, name)),)
+                found[name] = (
+                    int(scalar.rounded(given[name], name) if name in given else scalar.evaluate(stand_ins, name)),
+                )
             except Exception as error:  # the spec's own
                 raise SpecError(
                     f"{self.file}: the scalar {name} is a length, and must be a number or a function of the inputs' "

@@ -189,10 +189,10 @@ def test_a_copy_that_loses_the_sign_of_a_zero_is_wrong_and_a_maximum_is_not_blam
     budgets = {"y": copies.budget(F32, output="y")}
     assert allowance.widened(copies, F32, x, want, budgets, seed=0) == budgets
     assert np.signbit(x["x"][x["x"] == 0]).all() and (x["x"] == 0).any()
-    found = compare(x["x"] + np.float32(0), want.of("y", {}), F32, budgets["y"])
+    found = compare(x["x"] + np.float32(0), want.compute("y", {}), F32, budgets["y"])
     assert not found.ok and "only the sign of zeros differs, which Budget(0) asks for" in found.message
-    assert compare(x["x"] + np.float32(0), want.of("y", {}), F32, Budget(0.5)).ok
-    assert compare(x["x"], want.of("y", {}), F32, budgets["y"]).ok
+    assert compare(x["x"] + np.float32(0), want.compute("y", {}), F32, Budget(0.5)).ok
+    assert compare(x["x"], want.compute("y", {}), F32, budgets["y"]).ok
 
 
 # ---- rows of an infinity throughout ----------------------------------------------------------------------------------

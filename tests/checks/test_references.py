@@ -244,7 +244,7 @@ def test_a_few_wrong_values_are_not_taken_for_kept_results(tmp_path):
 
 def test_a_reference_gives_no_warnings_of_numpy(tmp_path):
     kernel = spec(tmp_path, lambda x: 1 / (x - x + 0.0) + np.exp(1e4 + x), pointwise=False)
-    assert np.isinf(Expected(kernel, {"x": np.ones(3, np.float32)}).of("y", {})).all()
+    assert np.isinf(Expected(kernel, {"x": np.ones(3, np.float32)}).compute("y", {})).all()
 
 
 @pytest.mark.sweep

@@ -75,7 +75,7 @@ def test_a_spec_without_edges_is_told_and_a_usual_one_has_no_note(tmp_path):
 def idle(kernel):
     """The notes on inputs that play no part, of inputs that are drawn twice."""
     given, other = (kernel.make((300,), dtype("float32"), seed) for seed in (1, 2))
-    return vacuous.idle(kernel, dtype("float32"), given, other, {"out": Expected(kernel, given).of("out", {})})
+    return vacuous.idle(kernel, dtype("float32"), given, other, {"out": Expected(kernel, given).compute("out", {})})
 
 
 def of_three(tmp_path, reference, same=""):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pydoc
 import re
 import shutil
@@ -130,11 +131,12 @@ def test_a_folder_where_one_kernel_is_needed(mine):
         (["groupnorm.cu"], "groupnorm.cu", "write one: cudalab new {folder}/groupnorm.cu"),
         ([], "groupnrm", "a kernel of your own is named by its path, such as ./groupnrm.py"),
         ([], "gone/groupnrm.py", "no spec at {folder}/gone/groupnrm.py"),
+        (["pipe.py|"], "pipe.py", "{folder}/pipe.py is not a regular file; put the spec itself there"),
     ],
 )
 def test_an_unknown_name_may_mean_a_file_of_the_folder(tmp_path, monkeypatch, there, asked, meant):
     for name in there:
-        (tmp_path / name).touch()
+        (os.mkfifo if name.endswith("|") else Path.touch)(tmp_path / name.rstrip("|"))
     monkeypatch.chdir(tmp_path)
     done = invoke("check", asked)
     assert done.exit_code == 2 and meant.format(folder=tmp_path) in done.output

@@ -475,7 +475,7 @@ def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec(lab):
         ),
         ("K = K\nRawKernel(K, 'f')", "p.py:1: K depends on itself"),
         ("n = 1", "p.py has no string with a __global__ function"),
-        ("def", "p.py:1: this is no Python"),
+        ("def", "p.py:1: it is not valid Python"),
         ("SourceModule('__global__ void f(const float* x) {}')", "f.cu: no __global__ function writes to an array"),
     ],
 )

@@ -140,7 +140,18 @@ def test_a_check_that_watches_judges_each_edit(bench, plain, tmp_path):
     spec, saved = tmp_path / "twice.py", tmp_path / "twice.py~"
     text = spec.read_text()
     spec.write_text(f"{text}\n(")
-    command = [*bench[:3], "check", *bench[4:5], "--watch", "--only", "numpy", "--size", "small", "--device", "cpu"]
+    command = [
+        *bench[:3],
+        "check",
+        *bench[4:5],
+        "--watch",
+        "--skip",
+        "host,cupy_raw,pycuda",
+        "--size",
+        "small",
+        "--device",
+        "cpu",
+    ]
     watched = Watched(command, rows=60)
     watched.until("watching twice.cu, twice.py; Ctrl-C ends")
     assert "SyntaxError: '(' was never closed" in watched.frames[-1]
@@ -150,6 +161,7 @@ def test_a_check_that_watches_judges_each_edit(bench, plain, tmp_path):
     watched.until("watching")
     assert re.search("numpy +right", watched.frames[-1])
     assert "SyntaxError" not in watched.frames[-1], "the screen was not cleared"
+    assert "no library to check: the spec names none" in watched.frames[-1]
     os.write(watched.fd, b"\x03")
     assert watched.until() == 130
     assert watched.frames[-1].endswith("stopped")

@@ -63,7 +63,7 @@ def cause(tmp_path, does, raced=None, ways=()):
         device, k, fills(F32, 0), lambda work, content: device.poison(work.output(), content), right, lambda: None,
         {} if raced is None else raced,
     )  # fmt: skip
-    return causes.of("host:k", bound(does), "y: 64 of 64 values differ", {how: bound(way) for how, way in ways})
+    return causes.find("host:k", bound(does), "y: 64 of 64 values differ", {how: bound(way) for how, way in ways})
 
 
 def early(name):

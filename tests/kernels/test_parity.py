@@ -148,7 +148,7 @@ def test_the_reference_is_not_trivial(kernel):
         kind = dtype(name)
         arrays = kernel.make(next(iter(kernel.sizes.values())), kind)
         expected = Expected(kernel, arrays)
-        want = expected.of(first, {})
+        want = expected.compute(first, {})
         for whose in ("budgets", "peers", "composed"):
             budget = kernel.budget(kind, whose)
             for array in (np.zeros_like(want, kind.numpy), *arrays.values()):

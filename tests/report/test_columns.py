@@ -160,6 +160,10 @@ def test_of_a_variant_s_wrong_answers_one_that_is_far_worse_than_the_first_is_sh
     assert "at 0x0 and 1 more, " in found[1] and "got 0, want 1" in found[2], "nine times as much says no more"
     cases[1].size += ", nan"
     assert "at 0x0 and 2 more, " in below_tables.remarks(cases, placed=True)[0][1]
+    noted = [replace(case, status=record.OK, notes=["a note"]) for case in cases]
+    assert [line[1] for line in below_tables.remarks(noted, placed=True)] == [
+        f"{cases[0].kernel} {cases[0].dtype}, {cases[0].label}"
+    ], "a note at all sizes names none"
 
 
 def test_where_nothing_was_timed_no_times_are_spoken_of():

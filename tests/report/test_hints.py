@@ -89,3 +89,5 @@ def test_the_allowed_error_stands_beside_the_error():
     assert "allowed" not in report.render(run(case("host:a")), "table")
     beyond = report.render(run(near("host:a", 60.0, 8.2e11)), "table")
     assert re.search(r"host:a +right +60 +by atol +100 %", beyond) and "\nby atol: the element is near 0" in beyond
+    hidden = report.render(run(near("host:a", 60.0, 8.2e11), near("host:a", 61.0, 64)), "table")
+    assert "by atol" not in hidden  # the row shows the larger error, and what is allowed there

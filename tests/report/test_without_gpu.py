@@ -91,6 +91,7 @@ def test_the_screen_is_short(results, kernels, most):
         results("h100", "NVIDIA H100 80GB HBM3", kernel=kernel)
     text = lines(bench(*kernels, entries=("plain", "full", "gelu_vec")))
     assert len(text) <= most and max(map(len, text)) <= 80
+    assert f"measured: NVIDIA H200, 2026-11-23, {', '.join(kernels)}: cudalab show " in " ".join(text)
 
 
 def test_every_time_is_in_the_tables_of_all():
@@ -121,7 +122,7 @@ def test_what_is_not_predicted_says_why_and_code_that_nvcc_refuses_is_not_called
             Prediction(reason="mine.cu does not compile:\nmine.cu(4): error") if case.kernel == "mine" else None
         )
     text = lines(run)
-    assert "bound by: not predicted for gelu: the file is older than predictions, or was" in "\n".join(text)
+    assert "bound by: not predicted for gelu: only the command `cudalab bench` predicts, and" in "\n".join(text)
     assert "bound by: not predicted for mine: mine.cu does not compile:" in text
     assert "mine  float32  nvcc does not compile it; right: 2 entries, 5 libraries" in text
     for case in cases(run, "host:gelu_vec"):

@@ -148,7 +148,7 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
     [
         ("", "is not a results file"),
         ("{", "is not a results file"),
-        ("[1, 2]", "not a cudalab results file"),
+        ("[1, 2]", "not a cudalab results file.*; give a file that `cudalab bench -o results.json` wrote"),
         ('{"benchmarks": []}', "not a cudalab results file"),
         (
             '{"format": "cudalab-results", "version": 99}',

@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 import click
 
-from cudalab.base.errors import CudalabError
 from cudalab.cli import terminal
 from cudalab.cli.measure import exit_code, measure
 from cudalab.cli.options import measuring, parameters
@@ -78,6 +77,7 @@ def _watch(kernels: tuple[str, ...], options: dict[str, Any], format: str, outpu
     from cudalab import backends
     from cudalab.base.globs import joined
     from cudalab.cli.watch import watch
+    from cudalab.engine.selection import NothingLeft
     from cudalab.results.record import ENTRIES
 
     if not kernels:
@@ -100,8 +100,8 @@ def _watch(kernels: tuple[str, ...], options: dict[str, Any], format: str, outpu
         if libraries and code in (0, 1):
             try:
                 return max(code, check(own))
-            except CudalabError as none:  # is left by --skip, or runs here
-                terminal.say(f"note: no library was checked: {none}")
+            except NothingLeft:
+                terminal.say("no library to check: the spec names none, or --skip leaves them out")
         if not libraries:
             terminal.say("libraries were left out: no Python file has changed since they were checked")
         return code

@@ -16,8 +16,8 @@ INDENT = 34  # columns before the text: label and state
 def command(format: str) -> None:
     """Show what works on this machine and how to install the rest.
 
-    One line each for GPU, nvcc, host compiler, the tools that single commands need, and every backend: ready, or
-    missing with the reason.
+    One line each for GPU, nvcc, host compiler and the tools that single commands need: ready, or missing with the
+    reason. Backends that are alike share a line; --format json has each. The last line says what you can do now.
 
     \b
     cudalab doctor
@@ -27,11 +27,12 @@ def command(format: str) -> None:
     """
     from cudalab.cli import diagnosis
 
+    found = list(diagnosis.findings())
     if format == "json":
-        found = [{"name": name, "state": state, "text": text} for name, state, text in diagnosis.findings()]
-        return click.echo(visible_json(json.dumps(found, indent=1)))
-    for label, state, text in diagnosis.findings():
+        each = [{"name": name, "state": state, "text": text} for name, state, text in found]
+        return click.echo(visible_json(json.dumps(each, indent=1)))
+    for label, state, text in diagnosis.folded(found):
         mark = click.style(f"{state:8}", fg={"ready": "green", "missing": "yellow"}.get(state))
         line = terminal.wrapped(f"{label:26}{state:8}{text}", INDENT)
         click.echo(line.replace(f"{state:8}", mark, 1).rstrip())
-    return None
+    return click.echo(terminal.wrapped(diagnosis.possible(found), 0))

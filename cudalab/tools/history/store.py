@@ -128,6 +128,8 @@ def _has(store: sqlite3.Connection, pragma: str) -> int:
 def _explained(error: Exception, path: str | os.PathLike[str]) -> InputError:
     """What SQLite says, or what is wrong with a text in the store, and what to do about it."""
     name, said = _named(path), str(error)
+    if os.path.exists(path) and not os.path.isfile(path):
+        return InputError(f"{name} is not a regular file; give a file of the history, such as --store {DEFAULT}")
     if "locked" in said:
         return InputError(f"the history {name} was locked for {PATIENCE:.0f} s by another writer; try again")
     if "readonly" in said or "unable to open" in said:
@@ -140,7 +142,7 @@ def _explained(error: Exception, path: str | os.PathLike[str]) -> InputError:
         return InputError(f"cannot write the history {name}: {said}; free some space, then record the same files again")
     broken = shlex.quote(f"{os.fspath(path)}.broken")
     return InputError(
-        f"the history {name} is damaged or is no history ({said}); move it away and record the results files again: "
+        f"the history {name} is damaged or not a history ({said}); move it away and record the results files again: "
         f"mv {shlex.quote(os.fspath(path))} {broken}, then cudalab record RESULTS...{_option(path)}"
     )
 

@@ -18,6 +18,7 @@ from cudalab.results.json_file import INSPECTION
 from cudalab.tools.inspect.finding import Inspected, Whole, wholes
 
 FORMAT, VERSION = INSPECTION, 1
+WRITE = "cudalab inspect KERNEL -o old.json"
 
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
@@ -98,10 +99,10 @@ def load(path: str | os.PathLike[str]) -> Inspection:
     try:
         found = msgspec.json.decode(bounds.read(path), type=Inspection)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{name} is not a file of `cudalab inspect -o`: {error}") from None
+        raise InputError(f"{name} is not a file of `cudalab inspect -o`: {error}; write one: {WRITE}") from None
     if (found.format, found.version) != (FORMAT, VERSION):
         got = f"{short(found.format)} version {found.version}"
-        raise InputError(f"{name} is {got}, this cudalab reads {FORMAT!r} version {VERSION}")
+        raise InputError(f"{name} is {got}, this cudalab reads {FORMAT!r} version {VERSION}; write one: {WRITE}")
     return found
 
 

@@ -59,7 +59,7 @@ def inspect(
     found = []
     for one, code in zip(work, compilers.compiled_once(jobs, compiled), strict=True):
         for launch in one.launches:
-            made = _timed(_inspected(one, launch, code, label, shape), on, one.of, run)
+            made = _timed(_inspected(one, launch, code, label, shape), on, one.limits, run)
             found.append(replace(made, sentence=diagnosis.sentence(made), hints=tuple(diagnosis.hints(made))))
     return found
 
@@ -77,7 +77,7 @@ class _Work:
     launched: tuple[str, ...]  # the functions that entries of the same dtype and architecture launch
 
     @property
-    def of(self) -> Architecture:
+    def limits(self) -> Architecture:
         return architecture(self.architecture.rstrip("af"))
 
 
@@ -148,7 +148,7 @@ def _inspected(
     return Inspected(
         kernel=kernel.name, entry=work.entry, dtype=work.kind.name, architecture=work.architecture, size=label,
         shape=shape, traced=traced, resources=resources, mix=mix(code, path), path=path, code=code,
-        occupancy=occupancy(work.of, traced.threads, resources.registers, shared),
+        occupancy=occupancy(work.limits, traced.threads, resources.registers, shared),
         text=compiled.text, digest=cuda_source.digest(kernel.cu), remark=work.remark if traced.last else "",
     )  # fmt: skip
 

@@ -53,7 +53,7 @@ class Asked:
         return ", ".join(f"{n}={value!r}" if value else f"no {n}=" for n, value in given.items())
 
     @property
-    def named(self) -> str:
+    def kernel_name(self) -> str:
         """The kernel as the command line takes it: its name in the lab, or its path from the current folder."""
         kernel = find.kernel(self.file)
         return kernel.name if find.of_lab(kernel) else os.path.relpath(self.file)
@@ -146,7 +146,7 @@ class Timings:
             modes=plan.modes_for(asked.mode), device=self.device, budget=asked.budget, processes=asked.processes,
             seed=self.seed, timeout=self.timeout, ready=accept,
         )  # fmt: skip
-        run.options["kernels"] = [asked.named]
+        run.options["kernels"] = [asked.kernel_name]
         _rename(run, asked.name)
         self._keep(run)
         on_cpu = run.machine.device == "cpu"  # where all times are wall times

@@ -145,5 +145,5 @@ def test_a_kernel_that_is_bad_does_not_hide_the_others_of_a_folder(command, tmp_
 def test_files_of_another_kind_are_refused(tmp_path, text):
     path = tmp_path / "x.json"
     path.write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(InputError, match=r"x.json is not a file of `cudalab inspect -o`"):
+    with pytest.raises(InputError, match=r"x.json is not a file of `cudalab inspect -o`.*; write one: "):
         kept.load(path)
