@@ -19,7 +19,7 @@ from cudalab.checks import nans, thresholds
 from cudalab.checks.expected import Expected, Invalid, results
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN, SCALARS
+from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN, PEAK, SCALARS
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 from cudalab.spec.sized import AFFORDABLE
 
@@ -31,6 +31,7 @@ _LOW = {"float16": (2.0**14,)}  # below the -1e4 that stands for a masked value,
 _LOW_OTHERS = (2.0**17, 2.0**14)
 _TINY = {"float16": (2.0**-10,)}
 _ONCE = (1.0,)
+_PEAKS = ((20, 2048.0), (10, 64.0), (0, 16.0))  # in a row, from so many bits: each more of a sum than rounding
 _MASKED = (1.0, 0.5, 2.0**-3, 2.0**-5, 2.0**-7)  # the parts of a row that are -inf; tried in this order
 _INFINITY = "an infinity, for rows of an infinity throughout"
 DOUBTS = {"neginf": _INFINITY, "posinf": _INFINITY, NAN: "a number, which does not depend on the NaN among the inputs"}
@@ -39,6 +40,8 @@ BEGINS = {  # at the end of a wrong result's message
     "posinf": " (in rows of +inf: does a minimum begin at a finite number instead of INFINITY?)",
 }
 LARGEST = 1 << 13  # elements of a shape at which they are tried
+LONGEST = 1 << 17  # elements of the shape at which peaks are
+FEW = 4  # values of a row that tie
 PART = 4  # one with longer rows may have so many times fewer
 
 
@@ -86,9 +89,34 @@ def _sorted(x: np.ndarray, falling: bool) -> np.ndarray:
 
 
 def _ties(x: np.ndarray) -> np.ndarray:
-    """Values -1, 0 and 1. All zeros are negative, which a copy may lose; of both zeros a maximum may take either."""
+    """Values -1, 0 and 1. All zeros are negative, which a copy may lose; of both zeros a maximum may take either.
+
+    Every other row, the first one among them, is 0 but for few of the others: those that tie lie far apart, in other
+    warps and packs. The rows between have many of each.
+    """
     found = np.clip(np.rint(x), -1, 1)
+    if x.ndim and x.shape[-1] > 4 * FEW:
+        rows, order = found.reshape(-1, x.shape[-1])[::2], x.reshape(-1, x.shape[-1])[::2].argsort(axis=-1)
+        rows[:] = 0
+        np.put_along_axis(rows, order[:, :FEW], -1, axis=-1)
+        np.put_along_axis(rows, order[:, -FEW:], 1, axis=-1)
     return np.where(found == 0, -0.0, found)
+
+
+def _peaks(x: np.ndarray, most: float) -> np.ndarray:
+    """Rows of tiny values but for up to `most` large ones: a sum that drops one of these is far off.
+
+    Each place is such a peak in some row, if there are rows enough; the last one is in the first row.
+    """
+    if not x.ndim or not x.size:
+        return x
+    rows = x.reshape(-1, x.shape[-1])
+    cols = rows.shape[-1]
+    place = rows[0].argsort().argsort()  # a random order
+    place[(place == 0).argmax()], place[-1] = place[-1], 0
+    sets = max(len(rows), 2, -(-cols // int(most)))
+    peak = place % sets == np.arange(len(rows))[:, None] % sets
+    return np.where(peak, 8 + np.abs(rows) / 8, rows / 64).reshape(x.shape)
 
 
 def _masked(x: np.ndarray, part: float) -> np.ndarray:
@@ -123,6 +151,7 @@ MAKERS: dict[str, Make] = {
     "neginf": _throughout,
     "posinf": _throughout,
     NAN: nans.scattered,
+    PEAK: _peaks,
 }
 _OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive", SCALARS)
 
@@ -142,6 +171,12 @@ def at(kernel: Kernel) -> Shape | None:
         return None
     large = [shape for shape in known if PART * kernel.elements(shape) >= kernel.elements(known[-1])]
     return max(large, key=lambda shape: (prod(shape[:-1]) > 1, shape[-1:], kernel.elements(shape)))
+
+
+def longest(kernel: Kernel) -> Shape:
+    """The shape with the longest rows of those that a check tries anyway and that have not too many elements."""
+    first = next(iter(kernel.sizes.values()))
+    return max(kernel.small((*kernel.edges, first), LONGEST), key=lambda shape: (shape[-1:], kernel.elements(shape)))
 
 
 def not_tried(kernel: Kernel) -> list[str]:
@@ -217,9 +252,10 @@ def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) ->
         values = thresholds.values(kernel, drawn, kind)
         given = drawn | {name: thresholds.scattered(drawn[name], values, rng) for name in names}
         return given if defined(kernel, dtype, given, which) and thresholds.steady(kernel, dtype, given) else drawn
+    peaks = next(most for bits, most in _PEAKS if (kind.precision or 0) >= bits)
     scales = {
         "large": _LARGE.get(kind.name, _LARGE_OTHERS), "tiny": _TINY.get(kind.name, (2.0**-30,)), "masked": _MASKED,
-        "low": _LOW.get(kind.name, _LOW_OTHERS),
+        "low": _LOW.get(kind.name, _LOW_OTHERS), PEAK: (peaks,),
         "neginf": (-np.inf,), "posinf": (np.inf,),
     }.get(which, _ONCE)  # fmt: skip
     normal = {name: rng.standard_normal((1 + kind.complex, *drawn[name].shape)) for name in names}

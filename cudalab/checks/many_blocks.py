@@ -104,7 +104,7 @@ class Way:
                 return found
 
 
-def _ways(kernel: Kernel) -> Iterator[Way]:
+def every_way(kernel: Kernel) -> Iterator[Way]:
     """The dimensions that can be made longer, each in up to three shapes: others may decide on the launch as well.
 
     Dimensions in a fixed proportion in all shapes of the spec stay so; one that has the same length in all of them
@@ -226,7 +226,7 @@ _found: dict[tuple[int, str, tuple[Shape, ...]], tuple[Kernel, tuple[dict[Shape,
 
 
 def _shapes(kernel: Kernel, dtype: DType, tried: list[Shape]) -> tuple[dict[Shape, int], dict[str, str]]:
-    grids, ways = _Grids(kernel, dtype), list(_ways(kernel))
+    grids, ways = _Grids(kernel, dtype), list(every_way(kernel))
     seen = [shape for shape in tried if math.prod(shape) <= MADE or not callable(kernel.inputs)]
     found: dict[Shape, int] = {}
     for goal in _goals(kernel):
@@ -357,7 +357,7 @@ def _lacking(grids: _Grids, goal: Goal, ways: list[Way], tried: list[Shape]) -> 
 
 def too_slow(kernel: Kernel, dtype: DType, shape: Shape) -> str:
     """Why the reference takes too much at one of these shapes, as two smaller ones tell; "" if it does not."""
-    way = next((way for way in _ways(kernel) if way.to(shape[way.dims[0]]).shape == shape), None)
+    way = next((way for way in every_way(kernel) if way.to(shape[way.dims[0]]).shape == shape), None)
     if way is None:
         return ""
     length = shape[way.dims[0]]

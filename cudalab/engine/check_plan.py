@@ -6,10 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cudalab.base.globs import split
-from cudalab.checks import characters, hard_inputs, inputs, many_blocks, misaligned, other_scalars
-from cudalab.engine.groups import HUGE, MANY, Group
+from cudalab.checks import characters, counters, hard_inputs, inputs, many_blocks, misaligned, other_scalars
+from cudalab.engine.groups import HUGE, MANY, SAME, Group
 from cudalab.engine.plan import with_dtypes
 from cudalab.spec.dtype import DType
+from cudalab.spec.inputs import PEAK
 from cudalab.spec.kernel import Kernel, Shape
 
 QUICK = 1 << 16  # values of 32 bits that a bench tries
@@ -40,6 +41,7 @@ def checks(
             found += [Group(kernel, text, edge, kind, awkward=True, alias=name) for text, edge in edges.items()]
             if kind is dtypes[0]:
                 found += _many_blocks(name, kernel, kind, [group.shape for group in found if group.kernel is kernel])
+                found += _counted(name, kernel, kind, huge)
             found += _other_lengths(name, kernel, kind)
             found += _misaligned(name, kernel, kind)
             found += [] if hard else _characters(name, kernel, kind)  # last: a message begins with usual values
@@ -84,12 +86,18 @@ def _hard_values(name: str, kernel: Kernel, kind: DType, exhaustive: bool, sampl
 
 
 def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
-    """Groups with inputs of one character each, where some input is free, at one of the small shapes."""
+    """Groups with inputs of one character each, where some input is free, at one of the small shapes.
+
+    Peaks are tried at the longest rows, where one value is the least part of a sum.
+    """
     shape, chosen = characters.at(kernel), characters.chosen(kernel)
     if not shape or not chosen or not characters.apply(kernel, shape, kind):
         return []
-    text = "x".join(map(str, shape))
-    return [Group(kernel, f"{text}, {which}", shape, kind, values=which, awkward=True, alias=name) for which in chosen]
+    at = [(characters.longest(kernel) if which == PEAK else shape, which) for which in chosen]
+    return [
+        Group(kernel, f"{'x'.join(map(str, one))}, {which}", one, kind, values=which, awkward=True, alias=name)
+        for one, which in at
+    ]
 
 
 def _many_blocks(name: str, kernel: Kernel, kind: DType, tried: list[Shape]) -> list[Group]:
@@ -102,6 +110,16 @@ def _many_blocks(name: str, kernel: Kernel, kind: DType, tried: list[Shape]) -> 
     if lacking:
         found.append(Group(kernel, MANY, (), kind, values=MANY, awkward=True, alias=name, why=tuple(lacking.items())))
     return found
+
+
+def _counted(name: str, kernel: Kernel, kind: DType, huge: bool) -> list[Group]:
+    """Groups with inputs of one value throughout, which an output counts beyond what its counters may hold."""
+    shapes = [counters.shape(kernel, kind, limit) for limit in (counters.BITS_16, counters.FLOAT32)[: 1 + huge]]
+    return [
+        Group(kernel, f"{'x'.join(map(str, shape))}, one value", shape, kind, values=SAME, awkward=True, alias=name)
+        for shape in shapes
+        if shape
+    ]
 
 
 def _other_lengths(name: str, kernel: Kernel, kind: DType) -> list[Group]:

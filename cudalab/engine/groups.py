@@ -14,7 +14,7 @@ import msgspec
 from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import message_of
-from cudalab.checks import characters, hard_inputs, inputs, thresholds
+from cudalab.checks import characters, counters, hard_inputs, inputs, thresholds
 from cudalab.engine.messages import Task
 from cudalab.results.record import ENTRIES, OLD
 from cudalab.spec import find, imported, rival
@@ -25,6 +25,7 @@ from cudalab.spec.kernel import Arrays, Kernel, Shape, labelled
 Form = tuple[str, Mapping[str, int]]  # an entry, and the values of all of its kernel's tunables
 
 MANY = "many blocks"  # the `values` of a group whose grid has many blocks (checks/many_blocks.py)
+SAME = "same"  # the `values` of a group whose inputs are one value throughout (checks/counters.py)
 HUGE = "huge"  # the `values` of a group whose arrays are reserved and not made (engine/huge.py)
 
 
@@ -101,6 +102,8 @@ class Group:
             return thresholds.placed(self.kernel, self.dtype, self._kinds, arrays)
         if self.values in CHARACTERS:
             return characters.arrays(self.kernel, self.shape, self.dtype, self.values, seed)
+        if self.values == SAME:
+            return counters.arrays(self.kernel, self.shape, self.dtype, seed)
         return self.kernel.make(self.shape, self.dtype, seed)
 
     def _cut(self, parts: int) -> Shape:

@@ -15,7 +15,7 @@ from cudalab.checks.expected import Expected
 from cudalab.device.arrays import as_plain
 from cudalab.device.operands import pieces
 from cudalab.device.protocol import Device
-from cudalab.engine.groups import MANY, Group
+from cudalab.engine.groups import MANY, SAME, Group
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
 from cudalab.results.record import Parity
@@ -71,7 +71,7 @@ class Judge:
 
     def _found_budgets(self, whose: str) -> dict[str, Budget]:
         found = self._kernel.all_budgets(self._dtype, whose)
-        if self._group.values not in (*CHARACTERS, MANY):
+        if self._group.values not in (*CHARACTERS, MANY, SAME):
             return found
         arrays, want = self._contents.arrays[0], self._contents.want(0)
         return allowance.widened(self._kernel, self._dtype, arrays, want, found, self._seed)

@@ -25,7 +25,7 @@ from cudalab.device.operands import Bound, Operands, pieces
 from cudalab.device.protocol import Device
 from cudalab.engine import against, huge, peers
 from cudalab.engine.cause import RACE
-from cudalab.engine.groups import HUGE, MANY, Group, Variant
+from cudalab.engine.groups import HUGE, MANY, SAME, Group, Variant
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Step
@@ -83,7 +83,7 @@ def _rows_of_part(job: Job, group: Group, variants: list[Variant], with_copy: bo
             operands = replace(
                 job.device.place(group.kernel, group.dtype, arrays, group.offsets),
                 seed=job.seed,
-                limit=many_blocks.LIMIT if group.values == MANY else inf,
+                limit=many_blocks.LIMIT if group.values in (MANY, SAME) else inf,
             )
             contents = Inputs(job, group, arrays, want, operands)
     except Exception as error:  # the spec's own, or out of memory: no variant of this group can run

@@ -23,7 +23,7 @@ from cudalab.device.arrays import as_plain, to_torch, torch_missing
 from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands
 from cudalab.engine.cause import RACE, Causes
-from cudalab.engine.groups import MANY, Group, Variant
+from cudalab.engine.groups import MANY, SAME, Group, Variant
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
 from cudalab.engine.judge import Judge
@@ -268,7 +268,7 @@ class Verdicts(Round[Variant, Bound]):
 
     def _why_here(self, case: Case) -> str:
         """What a fault at this size may come from; "" if the variant failed at a usual one."""
-        if self.group.values == MANY:
+        if self.group.values in (MANY, SAME):
             return "" if (self.kernel.file, case.label) in self.job.wrong else CHOSEN
         if self.group.scalars:
             chosen = ", ".join(f"{name}={n}" for name, n in self.group.scalars)

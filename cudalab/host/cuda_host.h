@@ -45,6 +45,7 @@
 #include "vector_types.h"
 #include "failure.h"
 #include "races.h"
+#include "flags.h"
 #include "global_races.h"
 #include "intrinsics.h"
 #include "integers.h"

@@ -3,9 +3,10 @@
 // writer calls __threadfence() and then makes an atomic (or volatile) access, the reader makes one before it reads.
 //
 // Blocks may run one after another here, so that a block's values are always there for the next one. What counts is whether
-// CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, any
-// atomic access of a thread acquires what other blocks have published so far, for the other threads of its block after a
-// barrier, and an operation of a warp orders like a barrier. But a relaxed access of cuda::atomic, whose author chose the order, acquires only with a fence behind it.
+// CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, an
+// atomic access of a thread acquires what all blocks have published until another block last changed that address (flags.h),
+// for the other threads of its block after a barrier, and an operation of a warp orders like a barrier. But a relaxed access
+// of cuda::atomic, whose author chose the order, acquires only with a fence behind it.
 #pragma once
 
 namespace cudalab {
@@ -40,8 +41,9 @@ public:
         uint64_t acquired[1024] = {};  // when each thread last took over what other blocks had published; 0: never
         bool acquires = false;         // whether any has since the last barrier
         // Threads that look at a flag: others may run before they see it. They have seen it when they go on.
-        bool looks[1024] = {};
+        const void* looks[1024] = {};
         unsigned looking = 0;
+        uint64_t heard = 0;  // up to when the flags that its threads have accessed tell of other blocks
         bool fenced = false;
         uint64_t barrier_at = 0, all_at_barrier = 0;
         uint64_t own[1024] = {}, own_at_barrier[1024] = {}, all[1024] = {};
@@ -81,8 +83,8 @@ public:
     }
     // What the block did before is in order with all that comes after its next atomic access.
     CUDALAB_UNWATCHED void in_order() {
-        settle(), ++my->epoch, my->fenced = true, my->barrier_at = my->all_at_barrier = ++now;
-        acquire_for_all(now);
+        settle(), seen_by(0, 1024), ++my->epoch, my->fenced = true, my->barrier_at = my->all_at_barrier = ++now;
+        acquire_for_all(my->heard);
     }
     // What the block did before is there for the other blocks at a barrier, and what they did for this one.
     CUDALAB_UNWATCHED void group_barrier() {
@@ -90,9 +92,9 @@ public:
         if (release* const mine = release_of_block()) mine->all = now, mine->note(now, now);
     }
     CUDALAB_UNWATCHED void fence(unsigned thread) {
-        settle();
+        settle(), seen_by(thread, 1);
         my->fenced = true, my->own[thread] = ++now, my->all[thread] = my->barrier_at;
-        acquire(thread);
+        acquire(thread, my->heard);
     }
     // An atomic access to shared memory may tell the thread what any of its block has acquired.
     CUDALAB_UNWATCHED void hears(unsigned thread) {
@@ -108,11 +110,15 @@ public:
         settle();
         if (kind != plain && !follow()) return false;
         atomics_seen |= kind != plain;
+        if (!writes || kind != plain) hear(address);
         if (kind != plain && kind != relaxed) {
-            acquire(thread);
-            if (!writes) my->looking += !my->looks[thread], my->looks[thread] = true;
+            acquire(thread, changed.of_others(address, my->block));
+            if (!writes) my->looking += !my->looks[thread], my->looks[thread] = address;
         }
-        if (kind != plain && !huge) publish(thread);
+        if (kind != plain && !huge) {
+            publish(thread);
+            if (writes) changed.changed(address, my->block, now);
+        }
         const watched* beside = nullptr;
         for (unsigned i = 0; i < areas; ++i) {
             const size_t offset = static_cast<const char*>(address) - area[i].start;
@@ -226,19 +232,26 @@ private:
     }
     // Whether an access of another block was published before this thread acquired last.
     CUDALAB_UNWATCHED bool is_acquired(const access& old, unsigned thread) const {
-        if (!my->acquired[thread] || !is_published(old)) return false;
-        if (my->looks[thread]) return true;
+        return my->acquired[thread] && is_published(old) && (my->looks[thread] || is_told(old, my->acquired[thread]));
+    }
+    // Whether it, which was published, had been at this moment.
+    CUDALAB_UNWATCHED bool is_told(const access& old, uint64_t moment) const {
         const release* const of = published[old.block - 1];
         for (unsigned i = 0; i < of->noted; ++i)
-            if (old.at <= of->first[i].upto) return of->first[i].time <= my->acquired[thread];
+            if (old.at <= of->first[i].upto) return of->first[i].time <= moment;
         return true;
     }
     CUDALAB_UNWATCHED void seen_by(unsigned first, unsigned count) {
         for (unsigned t = first; my->looking && t < first + count; ++t)
-            if (my->looks[t]) my->looks[t] = false, --my->looking, acquire(t);
+            if (const void* const flag = my->looks[t])
+                my->looks[t] = nullptr, --my->looking, hear(flag), acquire(t, changed.of_others(flag, my->block));
     }
-    CUDALAB_UNWATCHED void acquire(unsigned thread) {
-        if (my->acquired[thread] < now) my->acquired[thread] = now, my->acquires = true;
+    CUDALAB_UNWATCHED void hear(const void* flag) {
+        const uint64_t moment = changed.of_others(flag, my->block);
+        if (my->heard < moment) my->heard = moment;
+    }
+    CUDALAB_UNWATCHED void acquire(unsigned thread, uint64_t moment) {
+        if (my->acquired[thread] < moment) my->acquired[thread] = moment, my->acquires = true;
     }
     CUDALAB_UNWATCHED void acquire_for_all(uint64_t moment) {
         for (uint64_t& one : my->acquired) one = one > moment ? one : moment;
@@ -288,6 +301,9 @@ private:
                                 : is_published(old) && others_acquired(fresh.thread)
                                     ? "and only other threads of the second block have seen the first one's flag or counter: "
                                       "a __syncthreads() must follow"
+                                : is_published(old) && !is_told(old, my->heard)
+                                    ? "and the second block took no notice of the first one's flag or counter: wait for the one that it "
+                                      "changes behind a __threadfence()"
                                 : is_published(old)
                                     ? "and the second block took no notice of the first one's flag or counter: load it with "
                                       "cuda::memory_order_acquire, or call __threadfence() after it"
@@ -331,6 +347,7 @@ private:
     watched area[33] = {};
     unsigned areas = 0;
     block_state* my = nullptr;  // of the block that runs
+    flag_times changed;
     size_t blocks = 0;
     release** published = nullptr;
     uint64_t left = 0;

@@ -15,10 +15,11 @@ Arrays = dict[str, np.ndarray]
 INFINITE = ("neginf", "posinf")  # rows of an infinity throughout
 NAN = "nan"  # one NaN in every other row
 NEGATIVE = "negative"
+PEAK = "peak"  # few large values, at other places in each row, among tiny ones
 SCALARS = "scalars"  # a quarter of the values are those of scalars, of either sign
 CHARACTERS = (
     "zeros", NEGATIVE, "large", "tiny", "ties", "ends", "rising", "falling", "positive", "masked", *INFINITE, NAN,
-    "low", SCALARS,
+    "low", PEAK, SCALARS,
 )  # fmt: skip
 
 

@@ -34,6 +34,10 @@ def test_each_character_is_what_its_name_says(tmp_path):
     assert not x["zeros"].any() and x["negative"].max() < -100 and x["positive"].min() > 100
     assert np.abs(x["large"]).max() > 1e8 and 0 < np.abs(x["tiny"]).max() < 1e-8
     assert set(np.unique(x["ties"])) == {-1, 0, 1}
+    assert ((x["ties"] == 1).sum(axis=1)[::2] == 4).all() and ((x["ties"] == 1).sum(axis=1)[1::2] > 4).any()
+    assert ((x["peak"] > 4).sum(axis=0) == 1).all() and x["peak"][0, -1] > 4 > 0.2 > np.sort(np.abs(x["peak"]))[
+        :, 30
+    ].max()
     assert np.unique(x["low"]).size > 99 and x["low"].max() <= -(2**17)
     assert (x["ends"].argmax(axis=1) % 39 == 0).all() and len(set(x["ends"].argmax(axis=1))) == 2
     assert not np.isinf(x["masked"]).any()  # the sum would be
@@ -264,9 +268,11 @@ def test_they_are_tried_where_the_arrays_are_small_though_the_product_of_the_dim
 
 
 def test_they_are_tried_at_the_longest_rows_among_the_largest_shapes(tmp_path, monkeypatch):
-    """Longer than a block, that is, where a shape is."""
+    """Longer than a block, that is, where a shape is. Peaks are at the longest rows of all that a check tries."""
     rows = {"sizes": {"small": (50, 300)}, "edges": ((1, 2), (3, 127), (2, 129), (1, 300), (40, 2))}
-    assert {group.shape for group in groups(kernel(tmp_path, **rows), monkeypatch)} == {(2, 129)}
+    found = groups(kernel(tmp_path, **rows), monkeypatch)
+    assert {group.shape for group in found if group.values != "peak"} == {(2, 129)}
+    assert {group.shape for group in found if group.values == "peak"} == {(50, 300)}
     assert characters.at(kernel(tmp_path, edges=((200,), (7,)), sizes={"s": (1 << 20,)})) == (200,)
     assert characters.at(kernel(tmp_path, edges=((1, 9), (1, 30)), sizes={"s": (1 << 20, 1)})) == (1, 30)
     assert characters.at(kernel(tmp_path, edges=(), sizes={"s": (1 << 21,)})) is None

@@ -272,7 +272,7 @@ def test_each_direction_of_a_grid_with_an_end_is_tried_beyond_it(tmp_path, caps)
 def test_no_size_is_added_where_one_of_the_spec_is_beyond_or_the_grid_has_no_end(tmp_path):
     def past(cap, **more):
         grids = many_blocks._Grids(kernel(tmp_path, lambda n: (min(blocks(n, 64), cap),), **more), F32)
-        ways = list(many_blocks._ways(grids._kernel))
+        ways = list(many_blocks.every_way(grids._kernel))
         goal = many_blocks.Goal(("k",), many_blocks.CAP, itemgetter(0))
         return many_blocks._past_cap(grids, goal, ways, [(100_000,)])
 

@@ -29,7 +29,9 @@ IDLE = {"OPENBLAS_THREAD_TIMEOUT": "4", "OMP_WAIT_POLICY": "passive"}
     "--exhaustive", is_flag=True, help="Check all 2^32 values of float32 functions of one array: minutes on a GPU."
 )
 @click.option(
-    "--huge", is_flag=True, help="On the CPU, also check accesses to arrays of more than 2^31 and 2^32 elements."
+    "--huge",
+    is_flag=True,
+    help="On the CPU, also check accesses to arrays of more than 2^31 and 2^32 elements; and counts beyond 2^24.",
 )
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check kernels against a float64 reference, without timing.
