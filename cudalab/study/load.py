@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import cached_property
 from statistics import median
 from time import perf_counter, sleep
+from typing import Any
 
 import numpy as np
 
 from cudalab.study.lab import Lab
 from cudalab.timing import load as of_gpu
+from cudalab.timing.clock import Clock
 from cudalab.timing.load import CHUNK, MOST, SAMPLES
 
 
@@ -36,6 +38,20 @@ class Load:
         while perf_counter() < end:
             self._chunk()
         return [self._by_wall() for _ in range(SAMPLES)]
+
+    def energy(self, notes: list[str]) -> Clock | None:
+        """A clock of the joules of a run; None where they are not counted, and a note says why."""
+        if not self.lab.cuda:
+            notes.append("no energy: it is measured on a GPU")
+            return None
+        from cudalab.timing import energy, work
+
+        device: Any = self.lab.device
+        if reason := device.nvml.no_energy():
+            notes.append(f"no energy: {reason}")
+            return None
+        once = self.lab.wall(self.run, 8)
+        return energy.energy_clock(device, work.Unproven(self.run), lambda: once()[0], once()[0], notes)
 
     def condition(self) -> dict[str, float]:
         """Medians of sm_hz, power_w and temperature_c while samples were taken; {} where NVML has none."""

@@ -60,8 +60,8 @@ def nvml(why=""):
     )  # fmt: skip
 
 
-def loaded(fake, monkeypatch, nvml):
-    """The row of an entry that was measured for energy and under load, in short windows."""
+def short(monkeypatch):
+    """Make windows and rests short."""
     for module, names in (
         (energy, ("WINDOW", "LEAD", "REST", "IDLE", "BUDGET")),
         (sustained, ("REST", "SPAN", "READ", "BUDGET")),
@@ -70,8 +70,13 @@ def loaded(fake, monkeypatch, nvml):
             monkeypatch.setattr(module, name, 0.01)
     monkeypatch.setattr(sustained, "LIMIT", 0.1)
     monkeypatch.setattr("cudalab.timing.load.CHUNK", 1e-4)
-    monkeypatch.setattr(fake, "nvml", nvml)
     energy._idle.clear()
+
+
+def loaded(fake, monkeypatch, nvml):
+    """The row of an entry that was measured for energy and under load."""
+    short(monkeypatch)
+    monkeypatch.setattr(fake, "nvml", nvml)
     job = Job(
         fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, lambda _: None
     )
@@ -97,6 +102,19 @@ def test_without_nvml_all_but_the_energy_is_measured(fake, monkeypatch):
     assert "no energy: nvidia-ml-py is not installed" in case.notes
     assert sum("the SM clocks are not seen: nvidia-ml-py is not installed" in note for note in case.notes) == 1
     assert set(case.quantities) == {"sustained_load_s"}
+
+
+def test_a_study_has_the_energy_of_its_runs_or_a_note(fake, monkeypatch):
+    lab, notes = Lab(fake, found.Workload(found.study("clocks"), "tiny"), 0, lambda phase: None), list[str]()
+    spin = Spin(fake, CYCLES)
+    short(monkeypatch)
+    monkeypatch.setattr(fake, "nvml", nvml("nvidia-ml-py is not installed"))
+    assert Load(lab, spin.run).energy(notes) is None and notes == ["no energy: nvidia-ml-py is not installed"]
+    monkeypatch.setattr(fake, "nvml", nvml())
+    clock = Load(lab, spin.run).energy(notes)
+    (joules,) = clock.sample()
+    assert joules > 0.9 * WATTS * CYCLES * 1e-9  # the stand-in's clock counts nanoseconds
+    assert clock.quantities()["energy_w"] > 0
 
 
 def test_a_result_that_a_load_leaves_wrong_is_wrong(fake, monkeypatch):

@@ -17,9 +17,10 @@ from studying import a_lab, measured, rows
 
 from cudalab.base.errors import CudalabError
 from cudalab.device.nvml import Nvml
+from cudalab.report import study as study_report
 from cudalab.results import record
 from cudalab.results.record import Case
-from cudalab.studies import clocks, cpu_vs_gpu, data_values, dataloader
+from cudalab.studies import clocks, cpu_vs_gpu, data_values, dataloader, energy
 from cudalab.study import Variant, Work, found, truth
 from cudalab.study.load import SAMPLES, Load
 
@@ -31,6 +32,7 @@ STUDIES = {
     "dataloader": ("tiny",),
     "data-values": tuple(f"tiny-{name}" for name in data_values.OPERATIONS),
     "clocks": ("tiny",),
+    "energy": ("tiny",),
 }
 
 
@@ -244,6 +246,24 @@ def test_power_is_that_of_this_moment_or_not_told(returned, watts):
     assert nvml.power_now() == watts
     del nvml._nvml.NVML_FI_DEV_POWER_INSTANT  # bindings that do not know it
     assert nvml.power_now() is None
+
+
+# ---- energy ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_finding_has_energy_beside_time_and_its_table_a_unit():
+    rows = [("gelu_full", 1.0, 1.0), ("F.gelu", 1.02, 1.1), ("eager", 5.5, 4.4)]
+    cases = [
+        Case("energy", "xlarge", (8,), "float32", label,
+             times={"busy": [[287e-6 * time]] * 9, "energy": [[0.12 * joules * (1 + 1e-4 * i)] for i in range(9)]})
+        for label, time, joules in rows
+    ]  # fmt: skip
+    run = run_of("energy", cases)
+    said = energy.finding(run)
+    assert said.startswith("at xlarge gelu_full, the fastest, takes 120 mJ a call; F.gelu 1.10")
+    assert "eager 4.4" in said and "times the energy and 5.5" in said
+    headers = {column.name: column.cells for column in study_report.table(run, cases)}
+    assert headers["energy mJ"][0].startswith("120") and headers["busy \u00b5s"][0].startswith("287")
 
 
 def test_only_short_loads_are_tiny(runs):
