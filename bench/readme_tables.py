@@ -100,10 +100,6 @@ def counted(size: str, label: str, name: str, words: str) -> Callable[[Results],
 
 # The line of each study in docs/studies.md: its question, and the one number that answers it.
 LINES: dict[str, tuple[str, Callable[[Results], str]]] = {
-    "energy": (
-        "How much energy does a fused GELU save over five kernels?",
-        as_fast("xlarge", "gelu_full", "times as fast"),
-    ),
     "batch-size": (
         "How much faster is training in bfloat16?",
         as_fast("256", "amp-bf16", "times as fast with a batch of 256"),
@@ -125,6 +121,10 @@ LINES: dict[str, tuple[str, Callable[[Results], str]]] = {
     "debug-apis": (
         "What does anomaly detection cost?",
         as_long("large", "anomaly", "times as long a step"),
+    ),
+    "energy": (
+        "How much energy does a fused GELU save over five kernels?",
+        as_fast("xlarge", "gelu_full", "times as fast"),
     ),
     "fused-modules": (
         "What does fused AdamW gain over PyTorch's default, foreach?",
