@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from cudalab.call.kernel import Kernel
+    from cudalab.device.cuda import compute_capability
     from cudalab.report.results import Results
     from cudalab.results import record
     from cudalab.spec.array import In, Out, Scalar, Work
@@ -43,6 +44,7 @@ _PUBLIC = {
     "Budget": "cudalab.spec.kernel",
     **dict.fromkeys(("Launch", "blocks", "counted", "counted_sides", "deep_grid"), "cudalab.spec.launch"),
     **dict.fromkeys(("In", "Out", "Scalar", "Work"), "cudalab.spec.array"),
+    "compute_capability": "cudalab.device.cuda",
     "draw": "cudalab.spec.inputs",
     "todo": "cudalab.spec.unfilled",
     **dict.fromkeys(
@@ -73,6 +75,7 @@ __all__ = [
     "bench",
     "blocks",
     "check",
+    "compute_capability",
     "counted",
     "counted_sides",
     "deep_grid",

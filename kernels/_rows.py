@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from cudalab import Launch, blocks, deep_grid
+from cudalab import Launch, blocks, compute_capability, deep_grid
 from cudalab.kernels._h200 import MULTIPROCESSORS
 
 BLOCK = 128  # threads of a block that several rows share, each with a warp or less
@@ -43,12 +42,10 @@ def clustered(rows: int, cols: int, held: int, args: tuple[Any, ...]) -> Launch:
     return Launch(deep_grid(sharers, rows), (block,), args, cluster=(sharers,))
 
 
-@cache
 def clusters() -> bool:
     """Whether the GPU has clusters, as those from sm_90 on do. True without a GPU: the CPU imitates them."""
-    from cudalab.device import cuda
-
-    return cuda.missing() is not None or float(cuda.card(0).architecture) >= 9
+    found = compute_capability()
+    return found is None or found >= (9, 0)
 
 
 def teams(rows: int, cols: int, held: int) -> tuple[int, int, int]:

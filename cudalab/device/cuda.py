@@ -57,6 +57,14 @@ def card(index: int) -> Card:
     return Card(".".join(map(str, device.compute_capability())), device.name())
 
 
+def compute_capability() -> tuple[int, int] | None:
+    """Return that of the first GPU, such as (9, 0); None where no kernel can run on a GPU."""
+    if missing() is not None:
+        return None
+    major, minor = card(0).architecture.split(".")
+    return int(major), int(minor)
+
+
 def card_of(device: object) -> Card | None:
     """Return the card of an opened device; None for the CPU."""
     index: int | None = getattr(device, "index", None)

@@ -15,7 +15,7 @@ import msgspec
 from cudalab.base.errors import InputError
 from cudalab.base.memo import unchanging
 from cudalab.results import json_file
-from cudalab.results.record import FORMAT, IDENTITY, KINDS, VERSION, Case, Results
+from cudalab.results.record import FORMAT, IDENTITY, TIMES, VERSION, Case, Results
 
 TEXTS = (*IDENTITY, "shape", "created", "device", "machine", "no_gpu", "kind", "commit")
 OF_CASE = ("parity", "composed", "nbytes", "times", "costs", "cross", "condition", "notes")
@@ -36,7 +36,7 @@ def medians(run: Results) -> list[dict[str, Any]]:
     In a study the speed-up is over its baseline, and what it counted is added by name.
     """
     kind = run.main_kind
-    kinds = dict.fromkeys((*KINDS, *(kind for case in run.cases for kind in case.times)))
+    kinds = dict.fromkeys((*TIMES, *(kind for case in run.cases for kind in case.times)))
     taken = {*IDENTITY, *COLUMNS, *OF_RUN, *kinds}
     counted = {n: f"quantity {n}" if n in taken else n for case in run.cases for n in case.quantities}
     return [

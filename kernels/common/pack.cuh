@@ -9,11 +9,6 @@ template <int n> struct __align__(n * sizeof(scalar_t)) PackOf {
 };
 using Pack = PackOf<WIDE>;
 
-// The bits of a pack, four registers: the compiler moves elements of 16 bits one by one.
-struct __align__(16) Words {
-    unsigned v[4];
-};
-
 // Whether 16-byte accesses through these pointers are allowed. A slice such as x[1:] may start off a 16-byte boundary,
 // where such an access faults.
 template <class... T> __device__ __forceinline__ bool aligned16(const T*... pointers) {

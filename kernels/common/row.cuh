@@ -4,6 +4,7 @@
 // Neighbouring threads have neighbouring packs, then the next blockDim.x packs; `at` counts the packs of one thread.
 #pragma once
 #include "pack.cuh"
+#include "two.cuh"
 
 // The column at which pack number `at` of this thread begins.
 template <int width> __device__ __forceinline__ int place(int at) { return (at * blockDim.x + threadIdx.x) * width; }

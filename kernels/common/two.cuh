@@ -1,7 +1,12 @@
-// Two elements of 16 bits, which share a register.
+// Packs as words of 32 bits, and two elements of 16 bits that share one.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+// The bits of a pack, four registers: the compiler moves elements of 16 bits one by one.
+struct __align__(16) Words {
+    unsigned v[4];
+};
 
 template <class T> struct Two;
 template <> struct Two<__half> {

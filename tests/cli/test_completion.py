@@ -59,7 +59,7 @@ def offered(monkeypatch, tmp_path):
         ("cudalab crossover numpy torch_e", ["torch_eager"]),
         ("cudalab bench --bud", ["--budget"]),
         ("cudalab bench --modes la", ["launch"]),
-        ("cudalab bench --modes launch,", ["launch,graph", "launch,api"]),
+        ("cudalab bench --modes launch,", ["launch,graph", "launch,api", "launch,energy", "launch,sustained"]),
         ("cudalab bench --device c", ["cpu", "cuda"]),
         ("cudalab bench --format m", ["markdown"]),
         ("cudalab bench gelu --dtypes bf", ["bfloat16"]),

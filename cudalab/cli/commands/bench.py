@@ -88,7 +88,7 @@ def command(
     --min-effect replaces that.
 
     With --gpus, each kernel, size and dtype is measured on one of several GPUs, all its variants beside one another;
-    the results say on which. It needs Ray: pip install "cudalab[ray]".
+    the results say on which. It needs Ray, which the extra `ray` installs.
 
     Exit code: 0 every answer is right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that
     does not compile or run, or an output file (-o) that cannot be written, 5 no entry of a kernel could run. With

@@ -65,8 +65,7 @@ def _ray() -> ModuleType:
     try:
         import ray
     except ImportError:
-        here = f" (here: {advice.extra('ray')})" if advice.way() == advice.CHECKOUT else ""
-        raise Unavailable(f'--gpus needs Ray, which is not installed: pip install "cudalab[ray]"{here}') from None
+        raise Unavailable(f"--gpus needs Ray, which is not installed; {advice.extra('ray')}") from None
     return ray
 
 

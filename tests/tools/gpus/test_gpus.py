@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from crashing import altered
 
 import cudalab
+from cudalab.base import advice
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import main
 from cudalab.engine import cross_check, plan
@@ -244,7 +245,7 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     found = CliRunner().invoke(main, ["bench", "gelu", "--gpus", "all"])
     assert found.exit_code == 2
-    assert 'Error: --gpus needs Ray, which is not installed: pip install "cudalab[ray]"' in found.output
+    assert f"Error: --gpus needs Ray, which is not installed; {advice.extra('ray')}" in found.output
 
 
 # ---- with Ray ------------------------------------------------------------------------------------------------------
