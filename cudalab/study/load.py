@@ -51,7 +51,7 @@ class Load:
             notes.append(f"no energy: {reason}")
             return None
         once = self.lab.wall(self.run, 8)
-        return energy.energy_clock(device, work.Unproven(self.run), lambda: once()[0], once()[0], notes)
+        return energy.energy_clock(device, work.Unproven(self.run), lambda: once()[0], once()[0], notes, reused=0.0)
 
     def condition(self) -> dict[str, float]:
         """Medians of sm_hz, power_w and temperature_c while samples were taken; {} where NVML has none."""
