@@ -94,7 +94,7 @@ def energy_clock(
     """A clock whose samples are joules a run, of the runs of `work` back to back, each sample from one window.
 
     `hot` takes a time of one run of the same work in a batch on new contents; `once` is that of one run, roughly. What
-    a window leaves in the outputs is verified. `reused`: as REUSED; 0 where times are too rough, or where nothing proves
+    a window leaves in the outputs is verified. `reused`: as REUSED; 0 where times are too rough, or nothing proves
     the runs.
     """
     load = Load(device.stream, work.repeat, once * work.runs, work.runs)
