@@ -7,7 +7,7 @@ from cudalab.kernels._rows import HELD, WARP, clustered, clusters, held, shared,
 
 THREADS = 256  # of a block of the entries that read a row several times
 LARGE = 1 << 20  # elements of an array that is drawn to be timed
-LONGEST = 32 * 1024  # columns that the registers of a block hold; beyond them a cluster has the row
+LONGEST = 32 * 1024  # columns; a block would read more of float32 twice, and one of 16 bits would fill a multiprocessor
 SHORT = 512  # columns up to which a thread has half of HELD: a warp or less for a row, if there are many rows
 
 
@@ -63,7 +63,7 @@ def cluster(x, y):
 
 
 def called(x):
-    """softmax_short where both entries have the same launch, softmax_cluster where a block would read a row twice."""
+    """softmax_short where both entries have the same launch, softmax_cluster for the longest rows."""
     rows, cols = x.shape
     if cols > LONGEST and clusters():
         return "softmax_cluster"

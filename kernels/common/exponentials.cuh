@@ -53,19 +53,21 @@ template <int n, class Pair> __device__ __forceinline__ float largest_in(const P
     return float(__hmax_nan(top.x, top.y));
 }
 
-// exp(v - top), at least LEAST, for v of 16 bits: 4 instructions. The exponent is -126 times a number in [0, 1], so the
-// compiler knows that the result is not subnormal and omits the instructions that handle subnormals. NaN gives 1.
-constexpr float LEAST = 1.17549435e-38f;  // 2^-126
-__device__ __forceinline__ float power_of_16(float v, float top) {
-    return exp2f(-126.0f * __saturatef((top - v) * (1.44269504f / 126)));
+// The square root of exp(v - top), at least 2^-75, for v of 16 bits: 4 instructions. The exponent is -75 times a number in
+// [0, 1], so the compiler knows that the result is not subnormal and omits the instructions that handle subnormals. Its
+// square may be subnormal, and is 0 for -inf. NaN gives 1.
+__device__ __forceinline__ float root_of_power(float v, float top) {
+    return exp2f(-75.0f * __saturatef((top - v) * (1.44269504f / 150)));
 }
 
 // The sum of exp(v - top) over 2 n elements v, of which `found` is the largest.
 template <int n, class Pair> __device__ __forceinline__ float sum_of_powers(const Pair* pairs, float found, float top) {
     float sum = 0.0f;
 #pragma unroll
-    for (int i = 0; i < n; ++i)
-        sum += power_of_16(float(pairs[i].x), top), sum += power_of_16(float(pairs[i].y), top);
+    for (int i = 0; i < n; ++i) {
+        const float x = root_of_power(float(pairs[i].x), top), y = root_of_power(float(pairs[i].y), top);
+        sum = fmaf(y, y, fmaf(x, x, sum));
+    }
     if (found == -INFINITY) sum = 0.0f;  // no element but -inf
     return found < INFINITY ? sum : NAN;
 }

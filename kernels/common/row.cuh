@@ -43,7 +43,7 @@ template <int packs> struct Held<8, packs, 2> {
     Words words[packs];
 
     __device__ __forceinline__ void load(const scalar_t* row, int at, int cols, float beyond) {
-        const scalar_t none[2] = {scalar_t(beyond), scalar_t(beyond)};
+        alignas(4) const scalar_t none[2] = {scalar_t(beyond), scalar_t(beyond)};
 #pragma unroll
         for (int p = 0; p < packs; ++p) {
             const int first = place<8>(at + p);

@@ -153,6 +153,18 @@ def test_softmax_of_rows_that_are_masked():
         judged(kernel, entry, {"x": x}, 8)
 
 
+@pytest.mark.parametrize("kind", [pytest.param("float16", marks=pytest.mark.sweep), "bfloat16"])
+def test_softmax_of_16_bits_down_to_the_smallest_numbers(kind):
+    """What is masked is 0 and not -0, and a probability below 2^-126 is rounded once, as others are."""
+    kernel, of = KERNELS["softmax"], dtype(kind)
+    x = np.random.default_rng(0).uniform(-100, 0, (2, 1032)).astype(of.numpy)
+    x[1, ::3] = -np.inf
+    for entry in ("softmax_short", "softmax_vec", "softmax_cluster"):
+        judged(kernel, entry, {"x": x}, 0.6)
+        y = entries.outputs(kernel, entry, of, {"x": x})[kernel.output]
+        assert not np.signbit(y.astype("float32")).any()
+
+
 def test_a_call_of_softmax_runs_the_entry_for_its_rows():
     """The one for short rows exactly where both would be launched in the same way."""
     kernel, of = KERNELS["softmax"], np.dtype("float16")
