@@ -1,7 +1,7 @@
 """Inputs that are one value throughout, for outputs that count: does a counter of 8 or 16 bits overflow?
 
-An output counts if it is of whole numbers, and the reference makes the number of elements of such an input. Random
-values spread over the bins of a histogram, so that none of them becomes large.
+An output counts if it is of whole numbers, and the largest of them grows with the number of elements of such an input,
+but never exceeds it. Random values spread over the bins of a histogram, so that none of them becomes large.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ MOST = 4  # times as many elements as are counted, at most, that the largest arr
 def shape(kernel: Kernel, dtype: DType, limit: int = BITS_16) -> Shape | None:
     """The smallest shape at which an output counts more than `limit` elements; None for none.
 
-    One beyond BITS_16 may be longer than all sizes of the spec.
+    One beyond BITS_16 may be longer than all sizes of the spec. None too where the reference takes too long there.
     """
     if "zeros" not in characters.chosen(kernel) or any(out.check for out in kernel.outs.values()):
         return None
     whole = [name for name in kernel.outs if kernel.kind_of(name, dtype).numpy.kind in "iu"]
-    return min(_longer(kernel, dtype, limit), key=kernel.elements, default=None) if whole else None
+    holds = min((np.iinfo(kernel.kind_of(name, dtype).numpy).max for name in whole), default=0)
+    shapes = (shape for shape in _longer(kernel, dtype, limit) if whole and kernel.elements(shape) <= holds)
+    found = min(shapes, key=kernel.elements, default=None)
+    return None if found is None or many_blocks.too_slow(kernel, dtype, found) else found
 
 
 def _longer(kernel: Kernel, dtype: DType, limit: int) -> Iterator[Shape]:
@@ -41,8 +44,9 @@ def _longer(kernel: Kernel, dtype: DType, limit: int) -> Iterator[Shape]:
         longer = way.to(length).shape if length > limit else ()
         fits = longer and not kernel.unfit_at(longer) and kernel.elements(longer) <= MOST * needed
         if fits and (twice := way.allowed(2 * way.length)) > way.length:
-            most = [_most(kernel, dtype, shape) for shape in (way.shape, way.to(twice).shape)]
-            if most[1] - most[0] >= twice - way.length:
+            shapes = way.shape, way.to(twice).shape
+            most = [_most(kernel, dtype, shape) for shape in shapes]
+            if most[1] - most[0] >= twice - way.length and most[1] <= kernel.elements(shapes[1]):
                 yield longer
 
 

@@ -285,7 +285,7 @@ class _Search:
         executed = kind == "cpu" or self.room.machine.name == STAND_IN
         if executed and self._elements(length) > ON_CPU:
             return self._no(f"the processor executes the threads: no array has more than {ON_CPU:,} elements")
-        if own > self.group.fit * self.room.host:
+        if self.room.host and own > self.group.fit * self.room.host:
             return self._no(f"the inputs and the reference take {_gb(own)} of the machine's memory at a larger one")
         if seconds > SECONDS[kind]:
             return self._no(f"the reference takes more than {SECONDS[kind]:g} s at a larger one", slow=True)

@@ -44,6 +44,10 @@ CHOSEN = (
     " (the check chose this size for its many blocks: is an index or an array too small for them, or is a loop missing "
     "where the grid no longer grows? If the kernel takes no such size, let its launch function raise an error)"
 )
+ONE_VALUE = (
+    " (the inputs are one value throughout, so that an output counts all of them: does a counter overflow? If the "
+    "kernel takes no such size, let its launch function raise an error)"
+)
 OTHER_LENGTH = (
     " (the check chose {}: is the spec's value written into the code? If the kernel takes no other, say others=() in "
     "its Scalar)"
@@ -269,7 +273,8 @@ class Verdicts(Round[Variant, Bound]):
     def _why_here(self, case: Case) -> str:
         """What a fault at this size may come from; "" if the variant failed at a usual one."""
         if self.group.values in (MANY, SAME):
-            return "" if (self.kernel.file, case.label) in self.job.wrong else CHOSEN
+            known = (self.kernel.file, case.label) in self.job.wrong
+            return "" if known else ONE_VALUE if self.group.values == SAME else CHOSEN
         if self.group.scalars:
             chosen = ", ".join(f"{name}={n}" for name, n in self.group.scalars)
             said = OTHER_LENGTH if self.group.awkward else GIVEN_LENGTH

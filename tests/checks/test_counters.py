@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import sleep
+
 import numpy as np
 import pytest
 from specs import spec
@@ -40,6 +42,9 @@ def test_a_count_is_tried_beyond_16_bits_and_beyond_float32(tmp_path):
         {"outputs": {"y": Out(check=lambda x, y: True, dtype="int32")}, "reference": None},
         {"characters": ("ties",)},
         {"reference": lambda x: 1 / 0},
+        {"reference": lambda x: np.full(256, 1000 * x.size)},  # more than there are elements: a sum
+        {"outputs": {"y": Out(dtype="int16", fill=0)}},  # it cannot hold the count
+        {"reference": lambda x: sleep(1e-4 * x.size) or np.bincount(x, minlength=256)},
     ],
 )
 def test_what_does_not_count_so_far_gets_no_such_inputs(tmp_path, more):

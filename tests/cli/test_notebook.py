@@ -85,6 +85,9 @@ def test_results_are_shown_and_kept(shell, tmp_path):
     ("check --reference x", WHOLE, "has one; change its reference"),
     ("check", "x = 1", "no __global__ function"),
     ("check 'a", SILU, "close each quote"),
+    ("check --out class", SILU, "--out 'class' names no variable"),
+    ("check --refrence x", SILU, "no option named '--refrence'; did you mean '--reference'"),
+    ("--quiet check", SILU, "the command comes first: %%cudalab check"),
     ("compare", SILU, "compare takes no kernel"),
     ("chek", SILU, "did you mean 'check'"),
     ("check", f"{WHOLE}1 / 0\n", rf"^softmax.py: ZeroDivisionError.*line {len(WHOLE.splitlines()) + 2}\)"),
@@ -96,6 +99,19 @@ def test_what_is_wrong_is_said_without_a_traceback(shell, line, cell, error):
         magic.ran(shell, line, cell)
     assert raised.value._render_traceback_() == [f"Error: {raised.value}"]
     assert not shell.user_ns
+
+
+def test_a_failed_cell_leaves_no_results_of_an_earlier_one(shell):
+    shell.user_ns["r"] = "of an earlier cell"
+    with pytest.raises(magic.CellError):
+        magic.ran(shell, "check --out r --size nope", WHOLE)
+    assert "r" not in shell.user_ns
+
+
+def test_commands_on_the_file_of_a_cell_are_magics():
+    output = magic.Output("/tmp/a&b/softmax.py")
+    assert output._as_magics("next: cudalab bench /tmp/a&b/softmax.py -o x") == "next: %%cudalab bench -o x"
+    assert output._as_magics("<b>cudalab inspect /tmp/a&amp;b/softmax.py</b>") == "<b>%%cudalab inspect</b>"
 
 
 def test_without_ipython():
