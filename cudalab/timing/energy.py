@@ -73,14 +73,18 @@ def window(
 _idle: WeakKeyDictionary[Gpu, float] = WeakKeyDictionary()
 
 
-def idle_power(device: Gpu) -> float:
-    """Watts that the card draws with a context and without work; measured once for each device that is open."""
+def idle_power(device: Gpu, alive: Callable[[], object]) -> float:
+    """Watts that the card draws with a context and without work; measured once for each device that is open.
+
+    `alive` is called meanwhile.
+    """
     if device not in _idle:
         device.stream.synchronize()
         sleep(REST)
 
         def rest() -> int:
             sleep(READ)
+            alive()
             return 0
 
         found = window(device.nvml.energy, IDLE, rest)
@@ -89,20 +93,21 @@ def idle_power(device: Gpu) -> float:
 
 
 def energy_clock(
-    device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str], reused: float = REUSED
-) -> Clock:
+    device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str], reused: float = REUSED,
+    alive: Callable[[], object] = lambda: None,
+) -> Clock:  # fmt: skip
     """A clock whose samples are joules a run, of the runs of `work` back to back, each sample from one window.
 
     `hot` takes a time of one run of the same work in a batch on new contents; `once` is that of one run, roughly. What
     a window leaves in the outputs is verified. `reused`: as REUSED; 0 where times are too rough, or nothing proves
-    the runs.
+    the runs. `alive`: as `Load`'s.
     """
-    load = Load(device.stream, work.repeat, once * work.runs, work.runs)
+    load = Load(device.stream, work.repeat, once * work.runs, work.runs, alive)
     watts: list[float] = []
     times: list[tuple[float, float]] = []  # seconds of a run, in a batch and in the window
 
     def sample() -> list[float]:
-        idle_power(device)
+        idle_power(device, load.alive)
         batch = hot()
         work.before()
         load.keep(LEAD)
@@ -123,6 +128,6 @@ def energy_clock(
             raise LaunchError(SKIPS.format(numbers.three(1e6 * max(inside)), numbers.three(1e6 * min(beside))))
         if median(inside) > SLOWER * median(beside):
             notes.append(GAPS)
-        return {"energy_w": median(watts), "idle_w": idle_power(device)}
+        return {"energy_w": median(watts), "idle_w": idle_power(device, load.alive)}
 
     return Clock(sample, width=WIDTH, mode="energy", budget=BUDGET, quantities=quantities)

@@ -17,19 +17,39 @@ CHUNK = 2e-3  # seconds of work between two readings of the time
 AHEAD = 2  # chunks that are enqueued before the host waits for the oldest
 SAMPLES = 4  # chunks that are timed right after a load
 MOST = 1000  # runs in a chunk
+BEAT = 0.2  # seconds between two signs of life; telling one takes some microseconds
+
+
+def paced(tell: Callable[[], object], now: Callable[[], float] = perf_counter) -> Callable[[], None]:
+    """`tell`, called at the first call, and then where BEAT has gone by since."""
+    due = now()
+
+    def told() -> None:
+        nonlocal due
+        if (at := now()) >= due:
+            due = at + BEAT
+            tell()
+
+    return told
 
 
 class Load:
     """Work that is repeated on a stream until it is stopped."""
 
-    def __init__(self, stream: Any, run: Callable[[], object], once: float, runs: int = 1) -> None:
-        """`run` enqueues work of `once` seconds, which has so many `runs` of what is measured."""
+    def __init__(
+        self, stream: Any, run: Callable[[], object], once: float, runs: int = 1,
+        alive: Callable[[], object] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`run` enqueues work of `once` seconds, which has so many `runs` of what is measured; `alive` is called while
+        the load goes on, each time that a chunk has ended, but no more often than each BEAT.
+        """
+        self.alive = paced(alive)
         self._stream, self._handle, self._run = stream, ctypes.c_void_p(stream.handle), run
         self._repeats = int(np.clip(np.ceil(CHUNK / once), 1, max(MOST // runs, 1)))
         self.runs = runs * self._repeats  # in a chunk
         self.done = 0  # runs that have ended
         self._marks = cycle([driver.Event() for _ in range(AHEAD + 1)])
-        self._edges = [driver.Event() for _ in range(SAMPLES + 1)]
+        self._edges = [driver.Event() for _ in range(2 * SAMPLES + 1)]
         self._under_way: deque[driver.Event] = deque()
 
     def advance(self) -> int:
@@ -38,7 +58,7 @@ class Load:
         self._under_way.append(mark := next(self._marks))
         mark.record(self._handle)
         if len(self._under_way) > AHEAD:
-            self._under_way.popleft().wait()
+            self._wait(self._under_way.popleft())
             self.done += self.runs
         return self.done
 
@@ -53,19 +73,25 @@ class Load:
         """Seconds a run of SAMPLES chunks, without a gap before and between them; `meanwhile` is called under load."""
         self._chunk()  # not timed: it keeps the GPU busy while the host enqueues the rest
         self._edges[0].record(self._handle)
-        for edge in self._edges[1:]:
+        for edge in self._edges[1:]:  # the second half is not timed: it keeps the GPU busy meanwhile
             self._chunk()
             edge.record(self._handle)
-        for _ in range(SAMPLES):
-            self._chunk()  # not timed: it keeps the GPU busy meanwhile
         meanwhile()
+        for edge in self._edges:
+            self._wait(edge)
         self.stop()
-        return [start.until(stop) / self.runs for start, stop in pairwise(self._edges)]
+        return [start.until(stop) / self.runs for start, stop in pairwise(self._edges[: SAMPLES + 1])]
 
     def stop(self) -> None:
         """Wait for all work that is under way."""
+        while self._under_way:
+            self._wait(self._under_way.popleft())
         self._stream.synchronize()
-        self._under_way.clear()
+
+    def _wait(self, mark: driver.Event) -> None:
+        """Wait for a chunk to end. It is a sign of life: a chunk that never ends is none."""
+        mark.wait()
+        self.alive()
 
     def _chunk(self) -> None:
         for _ in range(self._repeats):

@@ -56,9 +56,14 @@ def settle(
     return False, readings
 
 
-def sustained_clocks(device: Gpu, work: Repeated, once: float, notes: list[str]) -> dict[str, Clock]:
-    """Clocks of `burst` and `sustained`: seconds a run, of runs of `work` back to back, whose results are verified."""
-    load = Load(device.stream, work.repeat, once * work.runs, work.runs)
+def sustained_clocks(
+    device: Gpu, work: Repeated, once: float, notes: list[str], alive: Callable[[], object] = lambda: None
+) -> dict[str, Clock]:
+    """Clocks of `burst` and `sustained`: seconds a run, of runs of `work` back to back, whose results are verified.
+
+    `alive`: as `Load`'s.
+    """
+    load = Load(device.stream, work.repeat, once * work.runs, work.runs, alive)
     seen: dict[str, list[float]] = {}
 
     def see(**values: float) -> None:

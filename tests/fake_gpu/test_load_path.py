@@ -70,23 +70,23 @@ def short(monkeypatch):
             monkeypatch.setattr(module, name, 0.01)
     monkeypatch.setattr(sustained, "LIMIT", 0.1)
     monkeypatch.setattr("cudalab.timing.load.CHUNK", 1e-4)
+    monkeypatch.setattr("cudalab.timing.load.BEAT", 0.0)
     energy._idle.clear()
 
 
-def loaded(fake, monkeypatch, nvml):
-    """The row of an entry that was measured for energy and under load."""
+def loaded(fake, monkeypatch, nvml, told=lambda step: None):
+    """The row of an entry that was measured for energy and under load; `told` gets the steps."""
     short(monkeypatch)
     monkeypatch.setattr(fake, "nvml", nvml)
-    job = Job(
-        fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, lambda _: None
-    )
+    job = Job(fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, told)
     (group,) = plan.groups(["plus_one"], "1000", "")
     (case,) = cases_of(job, group, omit=("copy",))
     return case
 
 
 def test_energy_and_sustained_times_of_verified_runs(fake, monkeypatch):
-    case = loaded(fake, monkeypatch, nvml())
+    steps = []
+    case = loaded(fake, monkeypatch, nvml(), steps.append)
     assert case.status == record.OK, case.reason
     assert set(case.times) == {"cold", "hot", "call", "energy", "burst", "sustained"}, case.notes
     assert all(len(case.times[kind]) >= 3 for kind in record.LOADED)
@@ -94,6 +94,8 @@ def test_energy_and_sustained_times_of_verified_runs(fake, monkeypatch):
     assert case.quantities["sustained_sm_hz"] == case.quantities["burst_sm_hz"] == 1.755e9
     assert case.quantities["sustained_w"] == WATTS
     assert {"idle_w", "sustained_load_s"} < set(case.quantities)
+    for kind in record.LOADED:  # a sample of seconds is no silence: a step is told again while it lasts
+        assert sum(step.phase == f"timing, {kind}" for step in steps) > 2 * len(case.times[kind])
 
 
 def test_without_nvml_all_but_the_energy_is_measured(fake, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from cudalab.base.errors import InputError, LaunchError
 from cudalab.timing import energy, sustained
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
+from cudalab.timing.load import BEAT, paced
 
 
 def clock(seconds, samples=5):
@@ -134,14 +136,24 @@ def test_a_load_lasts_until_clock_and_power_are_steady_or_its_time_is_over(hertz
     assert sustained.settle(dict, card.advance, card.now) == (False, [])  # without NVML: the whole time
 
 
+def test_signs_of_life_are_told_at_most_once_in_each_beat():
+    card, told = Card(), []
+    alive = paced(lambda: told.append(card.time), card.now)
+    for _ in range(1000):
+        card.advance()
+        alive()
+    spans = [later - earlier for earlier, later in pairwise(told)]
+    assert min(spans) >= BEAT and max(spans) < 2 * BEAT
+
+
 def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
     """A run of 1 ms, which takes so many in a batch on new contents."""
     card = Card()
-    load = SimpleNamespace(keep=lambda seconds: card.advance(), stop=lambda: None)
+    load = SimpleNamespace(keep=lambda seconds: card.advance(), stop=lambda: None, alive=int)
     work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
     device = SimpleNamespace(nvml=SimpleNamespace(energy=card.read), stream=None)
     monkeypatch.setattr(energy, "Load", lambda *given: load)
-    monkeypatch.setattr(energy, "idle_power", lambda device: 75.0)
+    monkeypatch.setattr(energy, "idle_power", lambda device, alive: 75.0)
     monkeypatch.setattr(energy, "window", partial(energy.window, now=card.now))
     notes = []
     for batch, said in ((1e-3, None), (0.5e-3, energy.GAPS), (3e-3, LaunchError)):
