@@ -23,25 +23,32 @@ UNSTEADY = (
     f"sustained: after {LIMIT:g} s of load the SM clock or the power still moved by more than {100 * CLOCK:g} % and "
     f"{100 * POWER:g} % from second to second"
 )
-UNSEEN = f"sustained: measured after {LIMIT:g} s of load; the SM clocks are not seen: {{}}"
+UNSEEN = f"sustained: measured after {LIMIT:g} s of load; neither the SM clock nor the power is seen: {{}}"
+HALF = "sustained: the {} is not seen: {}"
+SHARES = {"sm_hz": CLOCK, "power_w": POWER}
+NAMES = {"sm_hz": "SM clock", "power_w": "power"}
 
-Reading = tuple[float, float, float]  # seconds, hertz of the SMs, watts
+Reading = tuple[float, dict[str, float]]  # seconds, and of SHARES what is told
 
 
 def steady(readings: list[Reading], now: float) -> bool:
-    """Whether clock and power of the last SPAN seconds are those of the SPAN before."""
-    last = [r for r in readings if now - SPAN <= r[0]]
-    before = [r for r in readings if now - 2 * SPAN <= r[0] < now - SPAN]
+    """Whether clock and power of the last SPAN seconds, or what is told of them, are those of the SPAN before."""
+    last = [found for at, found in readings if now - SPAN <= at]
+    before = [found for at, found in readings if now - 2 * SPAN <= at < now - SPAN]
     if not last or not before or readings[0][0] > now - 2 * SPAN:
         return False
-    (hz, was_hz), (watts, was_watts) = ((fmean(r[i] for r in last), fmean(r[i] for r in before)) for i in (1, 2))
-    return abs(hz - was_hz) <= CLOCK * was_hz and abs(watts - was_watts) <= POWER * was_watts
+    told = [name for name in SHARES if all(name in found for found in (*last, *before))]
+    means = {name: (fmean(r[name] for r in last), fmean(r[name] for r in before)) for name in told}
+    return bool(told) and all(abs(mean - was) <= SHARES[name] * was for name, (mean, was) in means.items())
 
 
 def settle(
     read: Callable[[], dict[str, float]], advance: Callable[[], object], now: Callable[[], float] = perf_counter
 ) -> tuple[bool, list[Reading]]:
-    """Load until clock and power are `steady`, or for LIMIT seconds; returns whether they are, and what was read."""
+    """Load until clock and power, or what `read` tells of them, are `steady`, or for LIMIT seconds.
+
+    Returns whether they are, and what was read.
+    """
     start, readings = now(), list[Reading]()
     due = start
     while (at := now()) - start < LIMIT:
@@ -49,11 +56,20 @@ def settle(
         if at < due:
             continue
         due = at + READ
-        if found := read():
-            readings.append((at, found["sm_hz"], found["power_w"]))
+        if found := {name: value for name, value in read().items() if name in SHARES}:
+            readings.append((at, found))
             if steady(readings, at):
                 return True, readings
     return False, readings
+
+
+def remarks(settled: bool, readings: list[Reading], why: Callable[..., str]) -> list[str]:
+    """What a reader must know of a load; `why` gives the reason why values of such names are not told."""
+    if not readings:
+        return [UNSEEN.format(why(*SHARES) or "NVML tells neither")]
+    told = {name for _, found in readings for name in found}
+    unseen = [HALF.format(NAMES[name], why(name) or "NVML does not tell it") for name in SHARES if name not in told]
+    return unseen + ([] if settled else [UNSTEADY])
 
 
 def sustained_clocks(
@@ -76,8 +92,8 @@ def sustained_clocks(
         work.verify()
 
     def clock_now(name: str) -> None:
-        if found := device.nvml.under_load():
-            see(**{name: found["sm_hz"]})
+        if (hertz := device.nvml.under_load().get("sm_hz")) is not None:
+            see(**{name: hertz})
 
     def burst() -> list[float]:
         work.before()
@@ -93,16 +109,14 @@ def sustained_clocks(
         start = perf_counter()
         settled, readings = settle(device.nvml.under_load, load.advance)
         see(sustained_load_s=perf_counter() - start)
+        notes.extend(note for note in remarks(settled, readings, device.nvml.why_untold) if note not in notes)
         taken = load.samples(lambda: clock_now("sustained_sm_hz"))
-        if last := [watts for at, _, watts in readings if at >= readings[-1][0] - SPAN]:
-            see(sustained_w=fmean(last))
-        if readings and not settled and UNSTEADY not in notes:
-            notes.append(UNSTEADY)
+        watts = [found["power_w"] for at, found in readings if at >= readings[-1][0] - SPAN and "power_w" in found]
+        if watts:
+            see(sustained_w=fmean(watts))
         end()
         return taken
 
-    if device.nvml.missing:
-        notes.append(UNSEEN.format(device.nvml.missing))
     return {
         "burst": Clock(burst, width=WIDTH, mode="sustained", budget=BUDGET / 2),
         "sustained": Clock(

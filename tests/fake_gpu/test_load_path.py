@@ -56,7 +56,7 @@ def nvml(why=""):
     return SimpleNamespace(
         missing=why, no_energy=lambda: why, energy=lambda: WATTS * (perf_counter() // 1e-3) * 1e-3,
         under_load=lambda: {} if why else {"sm_hz": 1.755e9, "power_w": WATTS, "temperature_c": 50.0},
-        held_down=list, condition=dict,
+        held_down=list, condition=dict, why_untold=lambda *names: why,
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def test_without_nvml_all_but_the_energy_is_measured(fake, monkeypatch):
     case = loaded(fake, monkeypatch, nvml("nvidia-ml-py is not installed"))
     assert set(case.times) == {"cold", "hot", "call", "burst", "sustained"}
     assert "no energy: nvidia-ml-py is not installed" in case.notes
-    assert sum("the SM clocks are not seen: nvidia-ml-py is not installed" in note for note in case.notes) == 1
+    assert sum("nor the power is seen: nvidia-ml-py is not installed" in note for note in case.notes) == 1
     assert set(case.quantities) == {"sustained_load_s"}
 
 

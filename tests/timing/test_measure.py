@@ -134,6 +134,24 @@ def test_a_load_lasts_until_clock_and_power_are_steady_or_its_time_is_over(hertz
     assert card.time - start == pytest.approx(settled or sustained.LIMIT, abs=0.2)
     assert len(readings) > 10 * (settled or sustained.LIMIT) - 5
     assert sustained.settle(dict, card.advance, card.now) == (False, [])  # without NVML: the whole time
+    start = card.time
+    steady, readings = sustained.settle(lambda: {"power_w": hertz(card.time - start)}, card.advance, card.now)
+    assert (steady, bool(sustained.remarks(steady, readings, lambda *names: "Not Supported"))) == (bool(settled), True)
+
+
+@pytest.mark.parametrize(
+    ("settled", "told", "notes"),
+    [
+        (True, ["sm_hz", "power_w"], []),
+        (False, ["sm_hz", "power_w"], [sustained.UNSTEADY]),
+        (True, ["power_w"], ["sustained: the SM clock is not seen: Not Supported"]),
+        (False, ["sm_hz"], ["sustained: the power is not seen: Not Supported", sustained.UNSTEADY]),
+        (False, [], [sustained.UNSEEN.format("Not Supported")]),
+    ],
+)
+def test_a_note_says_what_of_a_load_was_not_steady_or_not_seen(settled, told, notes):
+    readings = [(0.0, dict.fromkeys(told, 1.0))] if told else []
+    assert sustained.remarks(settled, readings, lambda *names: "Not Supported") == notes
 
 
 def test_signs_of_life_are_told_at_most_once_in_each_beat():
