@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from cudalab.base import advice
@@ -24,6 +25,8 @@ REASONS = {
 
 # NVML's counters of the time for which a limit held the clocks down. A reading takes 80 us on an H200.
 POLICIES = {"POWER": "power cap", "THERMAL": "thermal slowdown"}
+
+PARTED = "the GPU is a part of a card (MIG), and NVML tells energy and power of the whole card"
 
 
 def missing() -> str | None:
@@ -148,9 +151,14 @@ class Nvml:
             return {}
         return self._told(
             sm_hz=self._sm_clock,
-            power_w=lambda: self.power_now() or self._power(),
+            power_w=self._power_of_load,
             temperature_c=self._temperature,
         )
+
+    def _power_of_load(self) -> float:
+        if self.parted:
+            raise CudalabError(PARTED)
+        return self.power_now() or self._power()
 
     def energy(self) -> float:
         """Joules that the card has drawn since its driver was loaded. `no_energy` says whether it can be asked."""
@@ -160,11 +168,22 @@ class Nvml:
         """Why the energy cannot be read, and what to type; "" if it can."""
         if self.missing:
             return self.missing
+        if self.parted:
+            return PARTED
         try:
             self.energy()
-        except Exception as error:  # NVML's own: a card before Volta, a part of a card (MIG)
+        except Exception as error:  # NVML's own: a card before Volta
             return f"NVML has no energy counter of this GPU: {error}"
         return ""
+
+    @cached_property
+    def parted(self) -> bool:
+        """Whether the card is divided (MIG): what NVML reads of its handle is of all parts together."""
+        try:
+            current, _ = self._nvml.nvmlDeviceGetMigMode(self._handle)
+        except Exception:  # NVML's own, or bindings that do not know it: a card that cannot be divided
+            return False
+        return bool(current == self._nvml.NVML_DEVICE_MIG_ENABLE)
 
     def power_now(self) -> float | None:
         """Watts at this moment; None where the driver has only the mean of the last second, which is `power_w`."""

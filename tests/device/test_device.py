@@ -135,6 +135,14 @@ def test_the_energy_counter_is_joules_or_says_why_there_is_none(monkeypatch):
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "pynvml", pynvml)
     assert (nvml.Nvml("0").energy(), nvml.Nvml("0").no_energy()) == (1234.567, "")
+    pynvml.NVML_DEVICE_MIG_ENABLE, mode = 1, [0, 1]  # asked for, and not in force yet
+    pynvml.nvmlDeviceGetMigMode = lambda handle: mode
+    assert nvml.Nvml("0").no_energy() == ""
+    mode[:] = 1, 1
+    card = nvml.Nvml("0")
+    assert card.no_energy() == nvml.PARTED
+    assert card.under_load() == {} and card.why_untold("power_w") == nvml.PARTED
+    pynvml.nvmlDeviceGetMigMode = refused  # of a card that cannot be divided
     pynvml.nvmlDeviceGetTotalEnergyConsumption = refused
     assert nvml.Nvml("0").no_energy() == "NVML has no energy counter of this GPU: Not Supported"
     assert nvml.Nvml("0").under_load() == {}  # nothing else is told
