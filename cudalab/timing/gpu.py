@@ -19,7 +19,7 @@ from cudalab.device.operands import Bound, Operands
 from cudalab.spec.kernel import blocks
 from cudalab.timing.alone import Neighbours
 from cudalab.timing.clock import LOADED, Clock
-from cudalab.timing.energy import REUSED, energy_clock
+from cudalab.timing.energy import energy_clock
 from cudalab.timing.events import (
     CALL_SPAN,
     CALLS_LEAST,
@@ -33,6 +33,7 @@ from cudalab.timing.events import (
     affordable,
 )
 from cudalab.timing.graph import Graph
+from cudalab.timing.load import REUSED
 from cudalab.timing.proof import CPU, NOT_CONFIRMED, Proof
 from cudalab.timing.sustained import sustained_clocks
 from cudalab.timing.work import (
@@ -292,12 +293,15 @@ def _under_load(
         raise LaunchError("each run needs new contents, so runs cannot follow each other for seconds")
     if bound.kept:
         raise LaunchError(f"the .cu keeps {bound.kept} B in variables of its own from one launch to the next")
-    work = _batch(device, bound, runs, proof)
+    work, timer = _batch(device, bound, runs, proof), timer_of(device)
+    reused = 0.0 if timer.on_cpu else REUSED
+
+    def hot() -> float:
+        return timer.hot(work, held)[0]
+
     if mode == "energy":
-        timer = timer_of(device)
-        reused = 0.0 if timer.on_cpu else REUSED
-        return {"energy": energy_clock(device, work, lambda: timer.hot(work, held)[0], once, notes, reused, alive)}
-    return sustained_clocks(device, work, once, notes, alive)
+        return {"energy": energy_clock(device, work, hot, once, notes, reused, alive)}
+    return sustained_clocks(device, work, hot, once, notes, reused, alive)
 
 
 def _api_clock(device: Gpu, call: Callable[[], Any], calls: int, width: float, proof: Proof | None) -> Clock:

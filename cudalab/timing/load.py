@@ -6,17 +6,27 @@ import ctypes
 from collections import deque
 from collections.abc import Callable
 from itertools import cycle, pairwise
+from statistics import median
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from cudalab.base import numbers
+from cudalab.base.errors import LaunchError
 from cudalab.device import driver
 
 CHUNK = 2e-3  # seconds of work between two readings of the time
 AHEAD = 2  # chunks that are enqueued before the host waits for the oldest
 SAMPLES = 4  # chunks that are timed right after a load
 MOST = 1000  # runs in a chunk
+REUSED = 0.5  # of the time in a batch: where all runs take less under load, they do other work there
+SLOWER = 1.1  # of that time: a run that takes more shows gaps or a lower clock
+SKIPS = "a run takes {} \u00b5s {} and {} \u00b5s in a batch on new contents: do runs reuse earlier results?"
+GAPS = (
+    f"{{}} a run takes more than {SLOWER} times as long as hot: the host leaves gaps between launches, or the clock is "
+    "lower under load"
+)
 BEAT = 0.2  # seconds between two signs of life; telling one takes some microseconds
 
 
@@ -96,3 +106,33 @@ class Load:
     def _chunk(self) -> None:
         for _ in range(self._repeats):
             self._run()
+
+
+class Beside:
+    """Seconds of a run under load, each beside those of one in a batch on new contents that is timed right before."""
+
+    def __init__(self, hot: Callable[[], float], where: str, notes: list[str], reused: float = REUSED) -> None:
+        """`hot` takes a time of one run of the same work in a batch; `where` names the load, such as "in a burst".
+
+        `reused`: as REUSED; 0 where times are too rough, or nothing proves the runs.
+        """
+        self._hot, self._where, self._notes, self._reused = hot, where, notes, reused
+        self._batches: list[float] = []
+        self._loads: list[float] = []
+
+    def begin(self) -> None:
+        """Time the batch."""
+        self._batches.append(self._hot())
+
+    def end(self, seconds: float) -> None:
+        """A run under the load that followed took so long."""
+        self._loads.append(seconds)
+
+    def judge(self) -> None:
+        """Raise LaunchError where the runs under load skip work; note where they take much longer."""
+        batches, loads = self._batches, self._loads
+        if max(loads) < self._reused * min(batches):
+            took, beside = (numbers.three(1e6 * seconds) for seconds in (max(loads), min(batches)))
+            raise LaunchError(SKIPS.format(took, self._where, beside))
+        if median(loads) > SLOWER * median(batches):
+            self._notes.append(GAPS.format(self._where))

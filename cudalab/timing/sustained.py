@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from statistics import fmean, median
 from time import perf_counter, sleep
 
 from cudalab.device.gpu import Gpu
 from cudalab.timing.clock import Clock
-from cudalab.timing.load import Load
+from cudalab.timing.load import REUSED, Beside, Load
 from cudalab.timing.work import Repeated
 
 REST = 0.5  # seconds without work before a burst
@@ -26,6 +27,7 @@ UNSTEADY = (
 UNSEEN = f"sustained: measured after {LIMIT:g} s of load; neither the SM clock nor the power is seen: {{}}"
 HALF = "sustained: the {} is not seen: {}"
 SHARES = {"sm_hz": CLOCK, "power_w": POWER}
+WHERE = {"burst": "in a burst", "sustained": "under load"}
 NAMES = {"sm_hz": "SM clock", "power_w": "power"}
 
 Reading = tuple[float, dict[str, float]]  # seconds, and of SHARES what is told
@@ -73,14 +75,16 @@ def remarks(settled: bool, readings: list[Reading], why: Callable[..., str]) -> 
 
 
 def sustained_clocks(
-    device: Gpu, work: Repeated, once: float, notes: list[str], alive: Callable[[], object] = lambda: None
-) -> dict[str, Clock]:
+    device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str], reused: float = REUSED,
+    alive: Callable[[], object] = lambda: None,
+) -> dict[str, Clock]:  # fmt: skip
     """Clocks of `burst` and `sustained`: seconds a run, of runs of `work` back to back, whose results are verified.
 
-    `alive`: as `Load`'s.
+    `once` is the time of one run, roughly. `hot` and `reused`: as `Beside`'s. `alive`: as `Load`'s.
     """
     load = Load(device.stream, work.repeat, once * work.runs, work.runs, alive)
     seen: dict[str, list[float]] = {}
+    beside = {kind: Beside(hot, where, notes, reused) for kind, where in WHERE.items()}
 
     def see(**values: float) -> None:
         for name, value in values.items():
@@ -96,31 +100,37 @@ def sustained_clocks(
             see(**{name: hertz})
 
     def burst() -> list[float]:
+        beside["burst"].begin()
         work.before()
         device.stream.synchronize()
         sleep(REST)
         load.keep(BURST)
         taken = load.samples(lambda: clock_now("burst_sm_hz"))
+        beside["burst"].end(median(taken))
         end()
         return taken
 
     def sustained() -> list[float]:
+        beside["sustained"].begin()
         work.before()
         start = perf_counter()
         settled, readings = settle(device.nvml.under_load, load.advance)
         see(sustained_load_s=perf_counter() - start)
         notes.extend(note for note in remarks(settled, readings, device.nvml.why_untold) if note not in notes)
         taken = load.samples(lambda: clock_now("sustained_sm_hz"))
+        beside["sustained"].end(median(taken))
         watts = [found["power_w"] for at, found in readings if at >= readings[-1][0] - SPAN and "power_w" in found]
         if watts:
             see(sustained_w=fmean(watts))
         end()
         return taken
 
+    def quantities(kind: str) -> dict[str, float]:
+        """What NVML showed in this kind's samples. Raises LaunchError where runs under load skip work."""
+        beside[kind].judge()
+        return {name: median(values) for name, values in seen.items() if name.startswith(kind)}
+
     return {
-        "burst": Clock(burst, width=WIDTH, mode="sustained", budget=BUDGET / 2),
-        "sustained": Clock(
-            sustained, width=WIDTH, mode="sustained", budget=BUDGET / 2,
-            quantities=lambda: {name: median(values) for name, values in seen.items()},
-        ),
-    }  # fmt: skip
+        kind: Clock(sample, width=WIDTH, mode="sustained", budget=BUDGET / 2, quantities=partial(quantities, kind))
+        for kind, sample in {"burst": burst, "sustained": sustained}.items()
+    }

@@ -14,7 +14,7 @@ from cudalab.base.errors import InputError, LaunchError
 from cudalab.timing import energy, sustained
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
-from cudalab.timing.load import BEAT, paced
+from cudalab.timing.load import BEAT, GAPS, paced
 
 
 def clock(seconds, samples=5):
@@ -174,7 +174,7 @@ def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
     monkeypatch.setattr(energy, "idle_power", lambda device, alive: 75.0)
     monkeypatch.setattr(energy, "window", partial(energy.window, now=card.now))
     notes = []
-    for batch, said in ((1e-3, None), (0.5e-3, energy.GAPS), (3e-3, LaunchError)):
+    for batch, said in ((1e-3, None), (0.5e-3, GAPS.format("in an energy window")), (3e-3, LaunchError)):
         clock = energy.energy_clock(device, work, lambda: batch, 1e-3, notes)  # noqa: B023
         assert clock.sample() == [pytest.approx(0.4, rel=0.01)]
         if said is LaunchError:
@@ -183,3 +183,25 @@ def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
             continue
         assert clock.quantities() == {"energy_w": pytest.approx(400, rel=0.01), "idle_w": 75.0}
         assert notes == ([said] if said else [])
+
+
+@pytest.mark.parametrize("skips", ["burst", "sustained"])
+def test_runs_that_skip_work_in_a_burst_or_under_load_have_neither_time(monkeypatch, skips):
+    """Runs of 1 ms, and of the same in a batch, but for those of one kind in a batch on new contents."""
+    load = SimpleNamespace(keep=int, stop=int, advance=int, samples=lambda meanwhile: meanwhile() or [1e-3] * 4)
+    work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
+    told = SimpleNamespace(under_load=lambda: {"sm_hz": 1e9}, why_untold=lambda *names: "")
+    device = SimpleNamespace(nvml=told, stream=SimpleNamespace(synchronize=int))
+    monkeypatch.setattr(sustained, "Load", lambda *given: load)
+    monkeypatch.setattr(sustained, "REST", 0.0)
+    monkeypatch.setattr(sustained, "settle", lambda *given: (True, [(0.0, {"sm_hz": 1e9, "power_w": 500.0})]))
+    batch, notes = [1e-3], []
+    clocks = sustained.sustained_clocks(device, work, lambda: batch[0], 1e-3, notes)
+    for kind, clock in clocks.items():
+        batch[0] = 3e-3 if kind == skips else 0.5e-3
+        assert clock.sample() == [1e-3] * 4
+    skipped, whole = clocks.pop(skips), clocks.popitem()
+    with pytest.raises(LaunchError, match="do runs reuse earlier results"):
+        skipped.quantities()
+    assert whole[1].quantities()[f"{whole[0]}_sm_hz"] == 1e9
+    assert notes == [GAPS.format(sustained.WHERE[whole[0]])]
