@@ -120,9 +120,14 @@ def test_a_study_has_the_energy_of_its_runs_or_a_note(fake, monkeypatch):
 
 
 def test_a_result_that_a_load_leaves_wrong_is_wrong(fake, monkeypatch):
-    monkeypatch.setattr(energy.Load, "stop", lambda load: spoil(fake))
-    case = loaded(fake, monkeypatch, nvml())
-    assert (case.status, case.times) == (record.WRONG, {})
+    loads = []
+    monkeypatch.setattr(energy.Load, "stop", lambda load: spoil(fake) if load in loads else None)
+    settle = sustained.settle
+    monkeypatch.setattr(
+        sustained, "settle", lambda read, advance: loads.append(advance.__self__) or settle(read, advance)
+    )
+    case = loaded(fake, monkeypatch, nvml())  # after its energy was measured
+    assert (case.status, case.times, case.quantities) == (record.WRONG, {}, {})
 
 
 def spoil(fake):
