@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from cudalab.base.errors import LaunchError
 from cudalab.device.gpu import Gpu
-from cudalab.timing.clock import Clock
+from cudalab.timing.clock import LOADED, Clock
 from cudalab.timing.load import REUSED, Beside, Load
 from cudalab.timing.work import Repeated
 
@@ -23,7 +23,7 @@ REST, IDLE = 0.5, 1.0  # seconds without work before idle power is measured, and
 READ = 5e-3  # seconds between two readings of the counter
 STILL = 1.0  # seconds after which a counter that does not move is no counter
 WIDTH = 0.03  # relative width at which the median of a process's windows is known
-BUDGET = 12.0  # seconds of windows for each variant, in all processes of a run
+BUDGET = LOADED["energy"]  # seconds of windows for each variant, in all processes of a run
 WHERE = "in an energy window"
 
 

@@ -8,7 +8,7 @@ from statistics import fmean, median
 from time import perf_counter, sleep
 
 from cudalab.device.gpu import Gpu
-from cudalab.timing.clock import Clock
+from cudalab.timing.clock import LOADED, Clock
 from cudalab.timing.load import REUSED, Beside, Load
 from cudalab.timing.work import Repeated
 
@@ -19,7 +19,7 @@ SPAN = 1.0  # seconds; two such spans in a row are compared
 CLOCK, POWER = 0.01, 0.02  # steady: their means differ by no more than these shares
 LIMIT = 8.0  # seconds after which a load ends, steady or not
 WIDTH = 0.02  # relative width at which the median of a process is known
-BUDGET = 20.0  # seconds of both for each variant, in all processes of a run
+BUDGET = LOADED["sustained"]  # seconds of both for each variant, in all processes of a run
 UNSTEADY = (
     f"sustained: after {LIMIT:g} s of load the SM clock or the power still moved by more than {100 * CLOCK:g} % and "
     f"{100 * POWER:g} % from second to second"
