@@ -19,6 +19,7 @@ from cudalab.cli.measure import (
     print_comparison,
     say_not_run,
     unsaved,
+    with_modes,
 )
 from cudalab.cli.options import min_effect, not_empty, together
 
@@ -40,10 +41,13 @@ gate = together(
 
 
 def measure_against(
-    baseline: str, min_effect: float, force: bool, kernels: tuple[str, ...], options: dict[str, Any],
+    baseline: str, min_effect: float, force: bool, loads: list[str], kernels: tuple[str, ...], options: dict[str, Any],
     format: str, output: str | None, costs: bool, everything: bool,
 ) -> int:  # fmt: skip
-    """Measure the cases of the baseline, print the results and the comparison, and return its exit code."""
+    """Measure the cases of the baseline, print the results and the comparison, and return its exit code.
+
+    `loads`: modes beside those of the baseline, where `--modes` is not given.
+    """
     from cudalab.cli.predicted import bench_with_predictions
     from cudalab.results import comparable, compare
     from cudalab.results.baseline import adopted, in_folder, refuse
@@ -56,6 +60,7 @@ def measure_against(
             raise InputError(f"{baseline} is the baseline and would be replaced; give another file with -o")
     if not options["resume"]:  # a resumed run keeps its own options
         kernels, options = adopted(old, baseline, kernels, options, options_given())
+        options = with_modes(options, loads)
 
     def accept(machine: Machine) -> None:
         kinds = [old.main_kind] if old.main_kind else []  # none where the CPU only checked

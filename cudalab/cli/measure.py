@@ -32,6 +32,11 @@ LOADED = ("energy", "sustained")  # options of bench that add modes, as `cudalab
 NOT_RUN = 5  # the exit code where no entry of a kernel ran
 
 
+def with_modes(options: dict[str, Any], more: list[str]) -> dict[str, Any]:
+    """The options of `bench` with more modes than `--modes` names."""
+    return {**options, "modes": ",".join(dict.fromkeys([*split(options["modes"]), *more]))} if more else options
+
+
 def measure(
     work: Callable[..., Results], kernels: tuple[str, ...], options: dict[str, Any], format: str, output: str | None,
     costs: bool = False, study: str = "", advice: bool = True, everything: bool = False,
@@ -71,7 +76,9 @@ def _run(
 
     if options["resume"]:
         command = f"study {study}" if study else str(click.get_current_context().info_name)
-        kernels, options = resume.adopted(options["resume"], kernels, options, options_given(), command)
+        given = options_given()
+        given |= {"modes"} if given & {*LOADED} else set()
+        kernels, options = resume.adopted(options["resume"], kernels, options, given, command)
         output = output or options["resume"]
     if output:
         writable(output)
@@ -230,8 +237,7 @@ def options_given() -> set[str]:
     from click.core import ParameterSource
 
     context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    return given | ({"modes"} if given & {*LOADED} else set())
+    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
 
 
 def _stopped(stop: KeyboardInterrupt, written: str | None, study: str, asked: bool) -> NoReturn:

@@ -44,7 +44,8 @@ class HardInputs:
         for case in right:
             if found := self._found[key, case.variant]:
                 case.status, case.reason = found.status, f"{WHERE}{found.size}: {found.reason}"
-                case.parity, case.times = found.parity, {}
+                case.parity = found.parity
+                case.lose_times()
             elif case is right[0] and (note := self._notes[key]):
                 case.notes.append(note)
 

@@ -77,6 +77,10 @@ class Job:
         self.step = step
         self.progress(step)
 
+    def alive(self) -> None:
+        """Tell the present step again: a sign of life during a step that is longer than a worker may be silent."""
+        self.progress(self.step)
+
     def wait(self, group: object, bad: tuple[str, ...]) -> Collection[str]:
         """Wait until it is this process's turn; see `turn`."""
         self.at(Step(str(group), WAIT))

@@ -38,7 +38,9 @@ def _row(cases: Sequence[Case | None], processes: int, needed: int) -> Case:
         if bad := next((number for number, case in present.items() if case.status == status), 0):
             case = present[bad]  # after a bad row in the first process no other process tries the variant
             reason = f"in process {bad} of {processes}: {case.reason}" if bad > 1 else case.reason
-            return msgspec.structs.replace(case, reason=reason, times={}, processes={})
+            found = msgspec.structs.replace(case, reason=reason)
+            found.lose_times()
+            return found
     first, *others = present.values()
     if not others:
         return msgspec.structs.replace(first, notes=[*first.notes, *failed]) if failed else first

@@ -194,7 +194,8 @@ class Round(Generic[V, W]):
             broken = False
         except Unavailable as error:
             case.status = record.ERROR if isinstance(error, Broken) else record.SKIPPED
-            case.reason, case.times = str(error), {}
+            case.reason = str(error)
+            case.lose_times()
             if isinstance(error, NotOnCpu):  # told by the compiler, or by a launch
                 case.costs = {"nvcc": error.compiled}
         except Exception as error:  # any library's
@@ -209,7 +210,8 @@ class Round(Generic[V, W]):
     def failed(self, case: Case, error: Exception) -> None:
         """Write an error into its row; raise ContextLost if the device is lost."""
         self.job.survived(self.group, error)
-        case.status, case.reason, case.times = record.ERROR, said(error, self.group), {}
+        case.status, case.reason = record.ERROR, said(error, self.group)
+        case.lose_times()
 
     def at(self, phase: str, label: str) -> None:
         """Tell what is done next, so that a crash or a hang is blamed on it."""

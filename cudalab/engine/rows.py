@@ -50,7 +50,8 @@ def not_compiled(cases: Collection[Case]) -> bool:
 def refused(cases: list[Case], reason: str) -> list[Case]:
     """These rows without times, where `reason` says why none of them can be trusted; "": as they are."""
     for case in cases if reason else ():
-        case.status, case.reason, case.times = record.ERROR, reason, {}
+        case.status, case.reason = record.ERROR, reason
+        case.lose_times()
     return cases
 
 

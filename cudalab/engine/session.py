@@ -40,6 +40,7 @@ from cudalab.engine.team import Team
 from cudalab.results import limit, record
 from cudalab.results.file import rescue, save
 from cudalab.results.record import Case, Machine, Results
+from cudalab.timing.clock import LOADED
 
 Words = str | Sequence[str]
 Names = str | os.PathLike[str]
@@ -380,7 +381,7 @@ class Session:
         self._before = dict(run.wall)
         run.complete = False
         count = self._workers.count if self._workers else 1
-        share = self.setup.share(run.machine.device) if self.setup.modes else 0.0
+        share = self._sampled(run.machine.device)
         guesses = [guess(group, len(self.labels(group)), share) for group in left]
         self.done = self._resumed = len(groups) - len(left)
         self._pace = Pace([seconds for seconds in guesses for _ in range(count)])
@@ -395,6 +396,12 @@ class Session:
             place = self.kept()
             said = f"; {place} has what was finished; continue with: --resume {place}" if place else ""
             raise Unavailable(f"{error}{said}") from None
+
+    def _sampled(self, kind: str) -> float:
+        """Seconds for which one process samples each variant on this kind of device, also under load."""
+        modes = self.setup.modes
+        under_load = sum(LOADED.get(mode, 0.0) for mode in modes) if kind == "cuda" else 0.0
+        return self.setup.share(kind) + under_load / self.setup.count(kind) if modes else 0.0
 
     def _do(self, left: list[Rows[Way]], guesses: Sequence[float], look: Look | None) -> None:
         """Do these groups, one after the other; `guesses` are seconds that each might take."""

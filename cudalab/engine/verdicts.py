@@ -255,7 +255,8 @@ class Verdicts(Round[Variant, Bound]):
         case.parity = found
         if found.ok:
             return
-        case.status, case.times = record.WRONG, {}
+        case.lose_times()
+        case.status = record.WRONG
         case.reason = found.message + (f" ({how})" if how else "") + self._why_here(case)
         if case.backend == REFERENCE and found.wrong:
             case.notes += [note for note in self._reference_wrong(found) if note not in case.notes]

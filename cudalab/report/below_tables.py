@@ -19,6 +19,7 @@ ON_GPU = {
     "graph_cold": "one on arrays that are not in the cache", "burst": "runs back to back, after a rest",
     "sustained": "the same under load, once clock and power are steady",
 }  # fmt: skip
+UNSEEN = "the same under load, for seconds: clock and power were not both seen to be steady"  # of `sustained`
 ON_HOST = {
     "call": "call (out): host time of a launch into an existing array; not to be compared with api.",
     "api": "api: host time of a call as a user makes it, with the allocation of its result.",
@@ -222,6 +223,11 @@ def _of_check(run: Results) -> Iterator[Case]:
     yield from filter(None, map(worst, found.values()))
 
 
+def _seen(cases: list[Case]) -> bool:
+    """Whether clock and power were read while each sustained time was taken."""
+    return all({"sustained_sm_hz", "sustained_w"} <= set(c.quantities) for c in cases if c.times.get("sustained"))
+
+
 def _of_times(run: Results, names: Collection[str]) -> list[str]:
     """What the kinds of time are, and what is derived from the main one."""
     lines = []
@@ -231,7 +237,8 @@ def _of_times(run: Results, names: Collection[str]) -> list[str]:
         lines += not_loaded(run)
     elif run.main_kind:
         there = columns.kinds(run)
-        kinds = [f"{kind.replace('_', ' ')}: {text}" for kind, text in ON_GPU.items() if kind in there]
+        said = ON_GPU if _seen(run.cases) else ON_GPU | {"sustained": UNSEEN}
+        kinds = [f"{kind.replace('_', ' ')}: {text}" for kind, text in said.items() if kind in there]
         lines += [f"{'; '.join(kinds)}."] if kinds else []
         lines += [text for kind, text in ON_HOST.items() if kind in there]
         idle = [case.quantities["idle_w"] for case in run.cases if "idle_w" in case.quantities]

@@ -83,7 +83,8 @@ def refuse(case: Case, machine: Machine, calibration: Calibration) -> None:
         if not least or not rounds:
             continue
         if (median := stats.median(rounds)) < least.seconds:
-            case.status, case.times, case.processes = record.IMPOSSIBLE, {}, {}
+            case.lose_times()
+            case.status = record.IMPOSSIBLE
             case.reason = (
                 f"{_said(kind)} {_us(median)}, below the {_us(least.seconds)} that physics allows: {least.why}"
             )
@@ -95,7 +96,8 @@ def refuse(case: Case, machine: Machine, calibration: Calibration) -> None:
                 "allows; their median is not"
             )
     if why := found_answers(case, machine, calibration):
-        case.status, case.times, case.processes, case.reason = record.IMPOSSIBLE, {}, {}, why
+        case.lose_times()
+        case.status, case.reason = record.IMPOSSIBLE, why
         return
     case.notes += [note for note in _unknown(case, machine) if case.times and note not in case.notes]
 

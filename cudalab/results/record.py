@@ -31,6 +31,14 @@ TIMES = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
 KINDS = (*TIMES, *LOADED)
 GPU_KINDS = ("cold", "hot", "graph", "graph_cold", *LOADED)  # all other times depend on the host too
 UNDER_LOAD = "throttled under load"  # of a row's condition
+BESIDE_LOADED = (
+    "energy_w",
+    "idle_w",
+    "burst_sm_hz",
+    "sustained_sm_hz",
+    "sustained_w",
+    "sustained_load_s",
+)  # quantities
 IDENTITY = ("kernel", "size", "dtype", "backend", "variant", "status", "reason")
 
 # The status of a case:
@@ -236,6 +244,11 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     def compiled(self) -> bool:
         """Whether nvcc compiled it in place of a run on the CPU."""
         return self.not_on_cpu and self.costs["nvcc"] > 0
+
+    def lose_times(self) -> None:
+        """Drop all times, and what was read of the card while those of LOADED were taken."""
+        self.times, self.processes = {}, {}
+        self.quantities = {name: n for name, n in self.quantities.items() if name not in BESIDE_LOADED}
 
     @property
     def group(self) -> tuple[str, str, str]:

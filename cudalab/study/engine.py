@@ -62,7 +62,7 @@ class _StudyRound(Round[Variant, Work]):
         super().__init__(job, workload)
         self.study, self.least_rounds = workload.study, workload.study.rounds
         self.label = ""  # of the variant at work
-        self.lab = Lab(job.device, workload, job.seed, lambda phase: self.at(phase, self.label))
+        self.lab = Lab(job.device, workload, job.seed, lambda phase: self.at(phase, self.label), job.alive)
         self.wanted: list[np.ndarray] | None = None  # the baseline's result
 
     def prepare(self, variant: Variant, case: Case) -> None:

@@ -31,6 +31,7 @@ class Lab:
     workload: Workload
     seed: int
     tick: Callable[[str], None]  # tells what is done now: a sign of life in long preparations
+    alive: Callable[[], object] = lambda: None  # a sign of life in a step that lasts
     at_end: ExitStack = field(default_factory=ExitStack)  # closes what several variants share
     _shared: dict[Hashable, Any] = field(default_factory=dict)
 

@@ -34,9 +34,10 @@ class Load:
         if load:
             load.keep(seconds)
             return load.samples(self._read)
-        end = perf_counter() + seconds
+        end, alive = perf_counter() + seconds, of_gpu.paced(self.lab.alive)
         while perf_counter() < end:
             self._chunk()
+            alive()
         return [self._by_wall() for _ in range(SAMPLES)]
 
     def energy(self, notes: list[str]) -> Clock | None:
@@ -51,7 +52,9 @@ class Load:
             notes.append(f"no energy: {reason}")
             return None
         once = self.lab.wall(self.run, 8)
-        return energy.energy_clock(device, work.Unproven(self.run), lambda: once()[0], once()[0], notes, reused=0.0)
+        return energy.energy_clock(
+            device, work.Unproven(self.run), lambda: once()[0], once()[0], notes, 0.0, self.lab.alive
+        )
 
     def condition(self) -> dict[str, float]:
         """Medians of sm_hz, power_w and temperature_c while samples were taken; {} where NVML has none."""
@@ -60,7 +63,7 @@ class Load:
     @cached_property
     def _on_gpu(self) -> of_gpu.Load:
         once = self.lab.wall(self.run, 8)()[0]
-        return of_gpu.Load(self.lab.stream, self.run, once)
+        return of_gpu.Load(self.lab.stream, self.run, once, alive=self.lab.alive)
 
     @cached_property
     def _runs(self) -> int:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -45,13 +45,15 @@ def again(device: Device, bound: Bound) -> Bound:
 
 
 def clocks(
-    device: Device, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None
-) -> dict[str, Clock]:
+    device: Device, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None,
+    alive: Callable[[], object] = lambda: None,
+) -> dict[str, Clock]:  # fmt: skip
     """The clocks of these modes, by what they measure; appends to `notes` what a reader of the times must know.
 
-    With a `proof` no timed run can know its inputs, and each result is verified.
+    With a `proof` no timed run can know its inputs, and each result is verified. `alive` is called several times a
+    second in samples that last seconds.
     """
-    found: dict[str, Clock] = _of(device).clocks(device, bound, modes, notes, proof)
+    found: dict[str, Clock] = _of(device).clocks(device, bound, modes, notes, proof, alive)
     return found
 
 

@@ -37,8 +37,9 @@ def warm_up(device: Device, bound: Bound) -> float:
 
 
 def clocks(
-    device: Device, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None
-) -> dict[str, Clock]:
+    device: Device, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None,
+    alive: Callable[[], object] = lambda: None,
+) -> dict[str, Clock]:  # fmt: skip
     """Wall time; a short call is repeated until a sample lasts SPAN.
 
     With a proof each sample has other contents and a poisoned result. One sample of a round is verified, which one is

@@ -11,11 +11,10 @@ from statistics import median
 from time import perf_counter, sleep
 from weakref import WeakKeyDictionary
 
-from cudalab.base import numbers
 from cudalab.base.errors import LaunchError
 from cudalab.device.gpu import Gpu
-from cudalab.timing.clock import Clock
-from cudalab.timing.load import Load
+from cudalab.timing.clock import LOADED, Clock
+from cudalab.timing.load import REUSED, Beside, Load
 from cudalab.timing.work import Repeated
 
 WINDOW = 2.0  # seconds at least, beside a counter that steps about every 0.1 s
@@ -24,17 +23,8 @@ REST, IDLE = 0.5, 1.0  # seconds without work before idle power is measured, and
 READ = 5e-3  # seconds between two readings of the counter
 STILL = 1.0  # seconds after which a counter that does not move is no counter
 WIDTH = 0.03  # relative width at which the median of a process's windows is known
-BUDGET = 12.0  # seconds of windows for each variant, in all processes of a run
-REUSED = 0.5  # of the time in a batch: where all runs take less in the windows, they do other work there
-SLOWER = 1.1  # of that time: a run that takes more shows gaps or a lower clock
-SKIPS = (
-    "a run takes {} \u00b5s in an energy window and {} \u00b5s in a batch on new contents: do runs reuse earlier "
-    "results?"
-)
-GAPS = (
-    f"in the energy windows a run takes more than {SLOWER} times as long as hot: the host leaves gaps between "
-    "launches, or the clock is lower under load"
-)
+BUDGET = LOADED["energy"]  # seconds of windows for each variant, in all processes of a run
+WHERE = "in an energy window"
 
 
 @dataclass(frozen=True)
@@ -73,14 +63,18 @@ def window(
 _idle: WeakKeyDictionary[Gpu, float] = WeakKeyDictionary()
 
 
-def idle_power(device: Gpu) -> float:
-    """Watts that the card draws with a context and without work; measured once for each device that is open."""
+def idle_power(device: Gpu, alive: Callable[[], object]) -> float:
+    """Watts that the card draws with a context and without work; measured once for each device that is open.
+
+    `alive` is called meanwhile.
+    """
     if device not in _idle:
         device.stream.synchronize()
         sleep(REST)
 
         def rest() -> int:
             sleep(READ)
+            alive()
             return 0
 
         found = window(device.nvml.energy, IDLE, rest)
@@ -89,21 +83,21 @@ def idle_power(device: Gpu) -> float:
 
 
 def energy_clock(
-    device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str], reused: float = REUSED
-) -> Clock:
+    device: Gpu, work: Repeated, hot: Callable[[], float], once: float, notes: list[str], reused: float = REUSED,
+    alive: Callable[[], object] = lambda: None,
+) -> Clock:  # fmt: skip
     """A clock whose samples are joules a run, of the runs of `work` back to back, each sample from one window.
 
-    `hot` takes a time of one run of the same work in a batch on new contents; `once` is that of one run, roughly. What
-    a window leaves in the outputs is verified. `reused`: as REUSED; 0 where times are too rough, or nothing proves
-    the runs.
+    `once` is the time of one run, roughly. What a window leaves in the outputs is verified. `hot` and `reused`:
+    as `Beside`'s. `alive`: as `Load`'s.
     """
-    load = Load(device.stream, work.repeat, once * work.runs, work.runs)
+    load = Load(device.stream, work.repeat, once * work.runs, work.runs, alive)
     watts: list[float] = []
-    times: list[tuple[float, float]] = []  # seconds of a run, in a batch and in the window
+    beside = Beside(hot, WHERE, notes, reused)
 
     def sample() -> list[float]:
-        idle_power(device)
-        batch = hot()
+        idle_power(device, load.alive)
+        beside.begin()
         work.before()
         load.keep(LEAD)
         found = window(device.nvml.energy, WINDOW, lambda: load.keep(READ))
@@ -113,16 +107,12 @@ def energy_clock(
         if not found.runs:
             raise LaunchError(f"a run takes more than the {found.seconds:.1f} s of an energy window")
         watts.append(found.joules / found.seconds)
-        times.append((batch, found.seconds / found.runs))
+        beside.end(found.seconds / found.runs)
         return [found.joules / found.runs]
 
     def quantities() -> dict[str, float]:
         """Power in the windows and without work. Raises LaunchError where runs in a window skip work."""
-        beside, inside = zip(*times, strict=True)
-        if max(inside) < reused * min(beside):
-            raise LaunchError(SKIPS.format(numbers.three(1e6 * max(inside)), numbers.three(1e6 * min(beside))))
-        if median(inside) > SLOWER * median(beside):
-            notes.append(GAPS)
-        return {"energy_w": median(watts), "idle_w": idle_power(device)}
+        beside.judge()
+        return {"energy_w": median(watts), "idle_w": idle_power(device, load.alive)}
 
     return Clock(sample, width=WIDTH, mode="energy", budget=BUDGET, quantities=quantities)

@@ -19,7 +19,7 @@ from cudalab.device.operands import Bound, Operands
 from cudalab.spec.kernel import blocks
 from cudalab.timing.alone import Neighbours
 from cudalab.timing.clock import LOADED, Clock
-from cudalab.timing.energy import REUSED, energy_clock
+from cudalab.timing.energy import energy_clock
 from cudalab.timing.events import (
     CALL_SPAN,
     CALLS_LEAST,
@@ -33,6 +33,7 @@ from cudalab.timing.events import (
     affordable,
 )
 from cudalab.timing.graph import Graph
+from cudalab.timing.load import REUSED
 from cudalab.timing.proof import CPU, NOT_CONFIRMED, Proof
 from cudalab.timing.sustained import sustained_clocks
 from cudalab.timing.work import (
@@ -98,8 +99,9 @@ def warm_up(device: Gpu, bound: Bound) -> float:
 
 
 def clocks(
-    device: Gpu, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None
-) -> dict[str, Clock]:
+    device: Gpu, bound: Bound, modes: Collection[str], notes: list[str], proof: Proof | None = None,
+    alive: Callable[[], object] = lambda: None,
+) -> dict[str, Clock]:  # fmt: skip
     timer, found = timer_of(device), dict[str, Clock]()
     if bound.kept and not bound.fresh and proof:
         notes.append(KEEPS_ALL.format(bound.kept))
@@ -146,7 +148,7 @@ def clocks(
     for mode in LOADED:
         if mode in modes:
             try:
-                found |= _under_load(mode, device, bound, runs, once, held, notes, proof)
+                found |= _under_load(mode, device, bound, runs, once, held, notes, proof, alive)
             except CudalabError as error:
                 notes.append(f"no {mode}: {error}")
     if not (proof and held and bound.on and set(SEVERAL) & set(found)):
@@ -281,8 +283,9 @@ def _batch(device: Gpu, bound: Bound, runs: int, proof: Proof | None) -> Repeate
 
 
 def _under_load(
-    mode: str, device: Gpu, bound: Bound, runs: int, once: float, held: bool, notes: list[str], proof: Proof | None
-) -> dict[str, Clock]:
+    mode: str, device: Gpu, bound: Bound, runs: int, once: float, held: bool, notes: list[str], proof: Proof | None,
+    alive: Callable[[], object],
+) -> dict[str, Clock]:  # fmt: skip
     """The clocks of a mode that loads the device. Raises LaunchError for a variant that cannot be repeated."""
     if mode == "energy" and (reason := device.nvml.no_energy()):
         raise LaunchError(reason)
@@ -290,12 +293,15 @@ def _under_load(
         raise LaunchError("each run needs new contents, so runs cannot follow each other for seconds")
     if bound.kept:
         raise LaunchError(f"the .cu keeps {bound.kept} B in variables of its own from one launch to the next")
-    work = _batch(device, bound, runs, proof)
+    work, timer = _batch(device, bound, runs, proof), timer_of(device)
+    reused = 0.0 if timer.on_cpu else REUSED
+
+    def hot() -> float:
+        return timer.hot(work, held)[0]
+
     if mode == "energy":
-        timer = timer_of(device)
-        reused = 0.0 if timer.on_cpu else REUSED
-        return {"energy": energy_clock(device, work, lambda: timer.hot(work, held)[0], once, notes, reused)}
-    return sustained_clocks(device, work, once, notes)
+        return {"energy": energy_clock(device, work, hot, once, notes, reused, alive)}
+    return sustained_clocks(device, work, hot, once, notes, reused, alive)
 
 
 def _api_clock(device: Gpu, call: Callable[[], Any], calls: int, width: float, proof: Proof | None) -> Clock:

@@ -9,12 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from cudalab.base import stats
+from cudalab.base.errors import InputError
+from cudalab.cli import main
 from cudalab.results import compare
 from cudalab.results.compare import NOTHING_SLOWER, REGRESSION
-from cudalab.results.file import load
+from cudalab.results.file import load, save
 from cudalab.spec import find
+from tests.support import report_runs
 
 # Every 16th block also does what the one half a grid further does: 6 % more bytes, and the same answer.
 CHANGES = {
@@ -89,3 +93,26 @@ def test_on_a_cpu_the_gate_says_that_the_kernel_was_not_timed(tmp_path):
         assert said.endswith("(wall); 2 right, not timed")
     only_numpy = cudalab(*bench, "--baseline", old, "--only", "numpy")
     assert "not timed" not in only_numpy.stdout.splitlines()[-1] + only_numpy.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "modes"),
+    [
+        ((), "launch,api"),
+        (("--energy",), "launch,api,energy"),
+        (("--energy", "--sustained", "--modes", "launch"), "launch,energy,sustained"),
+    ],
+)
+def test_loads_are_measured_beside_the_modes_of_the_baseline(monkeypatch, tmp_path, asked, modes):
+    old = report_runs.timed()
+    old.options |= {"kernels": ["gelu"], "modes": "launch,api"}
+    save(old, tmp_path / "old.json")
+    taken = []
+
+    def measure(work, kernels, options, *more, **shown):
+        taken.append(options["modes"])
+        raise InputError("enough")
+
+    monkeypatch.setattr("cudalab.cli.baseline_gate.measure", measure)
+    CliRunner().invoke(main, ["bench", "gelu", "--baseline", str(tmp_path / "old.json"), "--force", *asked])
+    assert taken == [modes]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cudalab.base.errors import InputError, LaunchError, Unavailable
+from cudalab.base.errors import CudalabError, InputError, LaunchError, Unavailable
 from cudalab.device import cuda, driver, nvml
 from cudalab.device.guard import offsets_by_name
 from cudalab.device.open import open_device, open_gpu
@@ -135,11 +135,43 @@ def test_the_energy_counter_is_joules_or_says_why_there_is_none(monkeypatch):
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "pynvml", pynvml)
     assert (nvml.Nvml("0").energy(), nvml.Nvml("0").no_energy()) == (1234.567, "")
+    pynvml.NVML_DEVICE_MIG_ENABLE, mode = 1, [0, 1]  # asked for, and not in force yet
+    pynvml.nvmlDeviceGetMigMode = lambda handle: mode
+    assert nvml.Nvml("0").no_energy() == ""
+    mode[:] = 1, 1
+    card = nvml.Nvml("0")
+    assert card.no_energy() == nvml.PARTED
+    assert card.under_load() == {} and card.why_untold("power_w") == nvml.PARTED
+    pynvml.nvmlDeviceGetMigMode = refused  # of a card that cannot be divided
     pynvml.nvmlDeviceGetTotalEnergyConsumption = refused
     assert nvml.Nvml("0").no_energy() == "NVML has no energy counter of this GPU: Not Supported"
     assert nvml.Nvml("0").under_load() == {}  # nothing else is told
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert nvml.Nvml("0").no_energy().endswith("pip install nvidia-ml-py")
+
+
+def test_a_card_that_tells_a_part_of_its_condition_is_read_for_that_part(monkeypatch):
+    def refused(*arguments):
+        raise RuntimeError("Not Supported")
+
+    pynvml = SimpleNamespace(
+        nvmlInit=lambda: None, nvmlDeviceGetHandleByPciBusId=lambda name: name, NVML_CLOCK_SM=1, NVML_CLOCK_MEM=2,
+        NVML_TEMPERATURE_GPU=0, nvmlDeviceGetClockInfo=lambda handle, which: 1000 * which,
+        nvmlDeviceGetPowerUsage=lambda handle: 300_000, nvmlDeviceGetEnforcedPowerLimit=refused,
+        nvmlDeviceGetTemperature=lambda handle, which: 50, nvmlDeviceGetCurrentClocksThrottleReasons=refused,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "pynvml", pynvml)
+    card = nvml.Nvml("0")
+    seen = {"sm_hz": 1e9, "power_w": 300.0, "temperature_c": 50.0}
+    assert card.condition() == seen | {"memory_hz": 2e9}
+    assert card.untold == {"power_limit_w": "Not Supported", "throttled": "Not Supported"}
+    assert (card.under_load(), card.reasons(), card.why_untold()) == (seen, [], "")
+    pynvml.nvmlDeviceGetClockInfo = refused
+    assert card.under_load() == {name: seen[name] for name in ("power_w", "temperature_c")}
+    assert card.why_untold("sm_hz") == "Not Supported"
+    pynvml.nvmlDeviceGetPowerUsage = pynvml.nvmlDeviceGetTemperature = refused
+    with pytest.raises(CudalabError, match="NVML tells nothing: Not Supported"):
+        card.condition()
 
 
 def test_offsets_are_by_array():

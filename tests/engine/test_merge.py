@@ -42,9 +42,9 @@ def test_a_kind_that_one_process_lacks_is_kept_and_said():
 @pytest.mark.parametrize("status", [record.WRONG, record.IMPOSSIBLE, record.ERROR, record.SKIPPED])
 def test_a_row_that_is_bad_in_one_process_has_no_times(status):
     parity = Parity(ok=status != record.WRONG, n=4)
-    row = one(case(), case(status=status, reason="because", parity=parity))
+    row = one(case(), case(status=status, reason="because", parity=parity, quantities={"idle_w": 75.0}))
     assert (row.status, row.reason, row.times, row.processes) == (status, "in process 2 of 3: because", {}, {})
-    assert row.parity == parity
+    assert (row.parity, row.quantities) == (parity, {})
 
 
 @pytest.mark.parametrize("status", [record.ERROR, record.SKIPPED])

@@ -20,6 +20,7 @@ from cudalab.engine.session import Look, Session
 from cudalab.engine.supervisor import Death
 from cudalab.results import file
 from cudalab.results.record import Case, Machine
+from cudalab.timing import clock
 
 STEP = Step("a task", "start")
 
@@ -53,6 +54,16 @@ def test_a_task_names_the_function_that_does_it(group):
         assert isinstance(death, Death) and death.crashed
         assert "was killed by SIGSEGV while it was at: start" in death.reason
         assert session.ask(task("doubled", value=1), STEP, Number) == Number(2)  # a new worker has taken its place
+
+
+def test_the_time_that_is_left_counts_loads(group):
+    plain, loaded = opened(group), opened(group)
+    loaded.setup.modes = ("launch", "energy", "sustained")
+    for session in (plain, loaded):
+        session.setup.processes = 2
+    more = loaded._sampled("cuda") - plain._sampled("cuda")
+    assert more == pytest.approx(sum(clock.LOADED.values()) / 2)
+    assert loaded._sampled("cpu") == plain._sampled("cpu")  # which has no loads
 
 
 @pytest.mark.process

@@ -56,7 +56,7 @@ def nvml(why=""):
     return SimpleNamespace(
         missing=why, no_energy=lambda: why, energy=lambda: WATTS * (perf_counter() // 1e-3) * 1e-3,
         under_load=lambda: {} if why else {"sm_hz": 1.755e9, "power_w": WATTS, "temperature_c": 50.0},
-        held_down=list, condition=dict,
+        held_down=list, condition=dict, why_untold=lambda *names: why,
     )  # fmt: skip
 
 
@@ -70,23 +70,23 @@ def short(monkeypatch):
             monkeypatch.setattr(module, name, 0.01)
     monkeypatch.setattr(sustained, "LIMIT", 0.1)
     monkeypatch.setattr("cudalab.timing.load.CHUNK", 1e-4)
+    monkeypatch.setattr("cudalab.timing.load.BEAT", 0.0)
     energy._idle.clear()
 
 
-def loaded(fake, monkeypatch, nvml):
-    """The row of an entry that was measured for energy and under load."""
+def loaded(fake, monkeypatch, nvml, told=lambda step: None):
+    """The row of an entry that was measured for energy and under load; `told` gets the steps."""
     short(monkeypatch)
     monkeypatch.setattr(fake, "nvml", nvml)
-    job = Job(
-        fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, lambda _: None
-    )
+    job = Job(fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, told)
     (group,) = plan.groups(["plus_one"], "1000", "")
     (case,) = cases_of(job, group, omit=("copy",))
     return case
 
 
 def test_energy_and_sustained_times_of_verified_runs(fake, monkeypatch):
-    case = loaded(fake, monkeypatch, nvml())
+    steps = []
+    case = loaded(fake, monkeypatch, nvml(), steps.append)
     assert case.status == record.OK, case.reason
     assert set(case.times) == {"cold", "hot", "call", "energy", "burst", "sustained"}, case.notes
     assert all(len(case.times[kind]) >= 3 for kind in record.LOADED)
@@ -94,13 +94,15 @@ def test_energy_and_sustained_times_of_verified_runs(fake, monkeypatch):
     assert case.quantities["sustained_sm_hz"] == case.quantities["burst_sm_hz"] == 1.755e9
     assert case.quantities["sustained_w"] == WATTS
     assert {"idle_w", "sustained_load_s"} < set(case.quantities)
+    for kind in record.LOADED:  # a sample of seconds is no silence: a step is told again while it lasts
+        assert sum(step.phase == f"timing, {kind}" for step in steps) > 2 * len(case.times[kind])
 
 
 def test_without_nvml_all_but_the_energy_is_measured(fake, monkeypatch):
     case = loaded(fake, monkeypatch, nvml("nvidia-ml-py is not installed"))
     assert set(case.times) == {"cold", "hot", "call", "burst", "sustained"}
     assert "no energy: nvidia-ml-py is not installed" in case.notes
-    assert sum("the SM clocks are not seen: nvidia-ml-py is not installed" in note for note in case.notes) == 1
+    assert sum("nor the power is seen: nvidia-ml-py is not installed" in note for note in case.notes) == 1
     assert set(case.quantities) == {"sustained_load_s"}
 
 
@@ -118,9 +120,14 @@ def test_a_study_has_the_energy_of_its_runs_or_a_note(fake, monkeypatch):
 
 
 def test_a_result_that_a_load_leaves_wrong_is_wrong(fake, monkeypatch):
-    monkeypatch.setattr(energy.Load, "stop", lambda load: spoil(fake))
-    case = loaded(fake, monkeypatch, nvml())
-    assert (case.status, case.times) == (record.WRONG, {})
+    loads = []
+    monkeypatch.setattr(energy.Load, "stop", lambda load: spoil(fake) if load in loads else None)
+    settle = sustained.settle
+    monkeypatch.setattr(
+        sustained, "settle", lambda read, advance: loads.append(advance.__self__) or settle(read, advance)
+    )
+    case = loaded(fake, monkeypatch, nvml())  # after its energy was measured
+    assert (case.status, case.times, case.quantities) == (record.WRONG, {}, {})
 
 
 def spoil(fake):

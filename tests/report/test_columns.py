@@ -263,7 +263,13 @@ def with_loads(sustained=1.05):
         case.times |= {"burst": hot, "sustained": [[slower * t for t in samples] for samples in hot]}
         case.times["energy"] = [[300 * t for t in samples] for samples in hot]
         case.processes |= {kind: case.processes["cold"] for kind in record.LOADED if "cold" in case.processes}
-        case.quantities = {"energy_w": 412.0, "idle_w": 76.0, "burst_sm_hz": 1.98e9, "sustained_sm_hz": 1.755e9}
+        case.quantities = {
+            "energy_w": 412.0,
+            "idle_w": 76.0,
+            "burst_sm_hz": 1.98e9,
+            "sustained_sm_hz": 1.755e9,
+            "sustained_w": 640.0,
+        }
         case.condition[record.UNDER_LOAD] = "power cap"
     return run
 
@@ -283,5 +289,9 @@ def test_energy_has_a_unit_an_interval_and_a_power_and_sustained_says_where_it_d
     assert " MHz, " in columns.title(group(run)) and "power cap" not in columns.title(group(run))
     assert "sustained runs" not in report.render(with_loads(1.001), "table", None)
     assert "sustained runs take" in page.render([("run", run)])
+    assert "once clock and power are steady" in text
+    del case.quantities["sustained_w"]  # a card that does not tell its power
+    text = report.render(run, "table", None)
+    assert "once clock and power are steady" not in text and "clock and power were not both seen" in text
     for other in (nvbench_file, pytest_benchmark_file):  # whose files hold times
         assert "energy" not in other.encoded(run).decode()

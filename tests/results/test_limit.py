@@ -143,7 +143,9 @@ HOT_OF_L2 = {"cold": [[30e-6]], "hot": [[0.6e-6]]}
     ids=lambda value: value[0][:50] if isinstance(value, tuple) else "",
 )  # fmt: skip
 def test_a_time_below_the_least_is_impossible_and_the_reason_says_what_it_is(one, words):
+    one.quantities = {"energy_w": 400.0, "sustained_sm_hz": 1.7e9, "peak_bytes": 8.0}
     assert (refused(one).status, one.times) == (record.IMPOSSIBLE, {})
+    assert one.quantities == {"peak_bytes": 8.0}  # what was read of the card beside the times goes with them
     assert all(word in one.reason for word in words), one.reason
 
 

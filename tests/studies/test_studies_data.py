@@ -228,8 +228,12 @@ def test_a_sample_comes_after_a_rest_and_its_load():
 def test_what_was_read_is_told_as_medians():
     hertz = iter([1e9, 3e9, 2e9, None])
     nvml = Nvml.__new__(Nvml)
+    nvml.missing, nvml._handle = "", None
+    nvml._nvml = SimpleNamespace(
+        NVML_CLOCK_SM=1, NVML_TEMPERATURE_GPU=0, nvmlDeviceGetClockInfo=lambda handle, which: 1e-6 * next(hertz),
+        nvmlDeviceGetTemperature=lambda handle, which: 40,
+    )  # fmt: skip
     nvml.power_now = lambda: 300.0
-    nvml.condition = lambda: {"sm_hz": 1 * next(hertz), "power_w": 100.0, "temperature_c": 40, "throttled": ""}
     load = Load(SimpleNamespace(device=SimpleNamespace(nvml=nvml)), lambda: None)
     for _ in range(4):  # the last is an error of NVML, which does not affect the times
         load._read()

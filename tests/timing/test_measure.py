@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from cudalab.base.errors import InputError, LaunchError
 from cudalab.timing import energy, sustained
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
+from cudalab.timing.load import BEAT, GAPS, paced
 
 
 def clock(seconds, samples=5):
@@ -132,19 +134,47 @@ def test_a_load_lasts_until_clock_and_power_are_steady_or_its_time_is_over(hertz
     assert card.time - start == pytest.approx(settled or sustained.LIMIT, abs=0.2)
     assert len(readings) > 10 * (settled or sustained.LIMIT) - 5
     assert sustained.settle(dict, card.advance, card.now) == (False, [])  # without NVML: the whole time
+    start = card.time
+    steady, readings = sustained.settle(lambda: {"power_w": hertz(card.time - start)}, card.advance, card.now)
+    assert (steady, bool(sustained.remarks(steady, readings, lambda *names: "Not Supported"))) == (bool(settled), True)
+
+
+@pytest.mark.parametrize(
+    ("settled", "told", "notes"),
+    [
+        (True, ["sm_hz", "power_w"], []),
+        (False, ["sm_hz", "power_w"], [sustained.UNSTEADY]),
+        (True, ["power_w"], ["sustained: the SM clock is not seen: Not Supported"]),
+        (False, ["sm_hz"], ["sustained: the power is not seen: Not Supported", sustained.UNSTEADY]),
+        (False, [], [sustained.UNSEEN.format("Not Supported")]),
+    ],
+)
+def test_a_note_says_what_of_a_load_was_not_steady_or_not_seen(settled, told, notes):
+    readings = [(0.0, dict.fromkeys(told, 1.0))] if told else []
+    assert sustained.remarks(settled, readings, lambda *names: "Not Supported") == notes
+
+
+def test_signs_of_life_are_told_at_most_once_in_each_beat():
+    card, told = Card(), []
+    alive = paced(lambda: told.append(card.time), card.now)
+    for _ in range(1000):
+        card.advance()
+        alive()
+    spans = [later - earlier for earlier, later in pairwise(told)]
+    assert min(spans) >= BEAT and max(spans) < 2 * BEAT
 
 
 def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
     """A run of 1 ms, which takes so many in a batch on new contents."""
     card = Card()
-    load = SimpleNamespace(keep=lambda seconds: card.advance(), stop=lambda: None)
+    load = SimpleNamespace(keep=lambda seconds: card.advance(), stop=lambda: None, alive=int)
     work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
     device = SimpleNamespace(nvml=SimpleNamespace(energy=card.read), stream=None)
     monkeypatch.setattr(energy, "Load", lambda *given: load)
-    monkeypatch.setattr(energy, "idle_power", lambda device: 75.0)
+    monkeypatch.setattr(energy, "idle_power", lambda device, alive: 75.0)
     monkeypatch.setattr(energy, "window", partial(energy.window, now=card.now))
     notes = []
-    for batch, said in ((1e-3, None), (0.5e-3, energy.GAPS), (3e-3, LaunchError)):
+    for batch, said in ((1e-3, None), (0.5e-3, GAPS.format("in an energy window")), (3e-3, LaunchError)):
         clock = energy.energy_clock(device, work, lambda: batch, 1e-3, notes)  # noqa: B023
         assert clock.sample() == [pytest.approx(0.4, rel=0.01)]
         if said is LaunchError:
@@ -153,3 +183,25 @@ def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
             continue
         assert clock.quantities() == {"energy_w": pytest.approx(400, rel=0.01), "idle_w": 75.0}
         assert notes == ([said] if said else [])
+
+
+@pytest.mark.parametrize("skips", ["burst", "sustained"])
+def test_runs_that_skip_work_in_a_burst_or_under_load_have_neither_time(monkeypatch, skips):
+    """Runs of 1 ms, and of the same in a batch, but for those of one kind in a batch on new contents."""
+    load = SimpleNamespace(keep=int, stop=int, advance=int, samples=lambda meanwhile: meanwhile() or [1e-3] * 4)
+    work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
+    told = SimpleNamespace(under_load=lambda: {"sm_hz": 1e9}, why_untold=lambda *names: "")
+    device = SimpleNamespace(nvml=told, stream=SimpleNamespace(synchronize=int))
+    monkeypatch.setattr(sustained, "Load", lambda *given: load)
+    monkeypatch.setattr(sustained, "REST", 0.0)
+    monkeypatch.setattr(sustained, "settle", lambda *given: (True, [(0.0, {"sm_hz": 1e9, "power_w": 500.0})]))
+    batch, notes = [1e-3], []
+    clocks = sustained.sustained_clocks(device, work, lambda: batch[0], 1e-3, notes)
+    for kind, clock in clocks.items():
+        batch[0] = 3e-3 if kind == skips else 0.5e-3
+        assert clock.sample() == [1e-3] * 4
+    skipped, whole = clocks.pop(skips), clocks.popitem()
+    with pytest.raises(LaunchError, match="do runs reuse earlier results"):
+        skipped.quantities()
+    assert whole[1].quantities()[f"{whole[0]}_sm_hz"] == 1e9
+    assert notes == [GAPS.format(sustained.WHERE[whole[0]])]

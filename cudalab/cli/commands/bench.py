@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
-from cudalab.base.globs import split
 from cudalab.cli import complete
 from cudalab.cli.baseline_gate import gate, measure_against, measure_beside
-from cudalab.cli.measure import LOADED, exit_code, measure, options_given
+from cudalab.cli.measure import LOADED, exit_code, measure, options_given, with_modes
 from cudalab.cli.options import everything, gpus, measuring, parameters, processes, quick, ray
 from cudalab.cli.predicted import bench_with_predictions
 
@@ -19,9 +18,9 @@ from cudalab.cli.predicted import bench_with_predictions
               help="Ways to time a call: launch, graph, api, energy, sustained.",
               shell_complete=complete.modes)  # fmt: skip
 @click.option("--energy", is_flag=True, help="Also measure the energy of a call, mJ with an interval, by NVML's "
-              "counter: about 15 s for each variant. As --modes energy beside the others.")  # fmt: skip
+              "counter: about 15 s for each variant. Adds energy to --modes.")  # fmt: skip
 @click.option("--sustained", is_flag=True, help="Also time each variant in a burst and under load, once clock and "
-              "power are steady: about 20 s for each. As --modes sustained beside the others.")  # fmt: skip
+              "power are steady: about 20 s for each. Adds sustained to --modes.")  # fmt: skip
 @click.option(
     "--order",
     default="shuffled",
@@ -81,7 +80,8 @@ def command(
     file name its shape, and --resume and --baseline keep it.
 
     With --baseline, options that you do not give (kernels of the lab, --size, --dtype, --only, --skip, --modes,
-    --order, --flush) are those of the baseline. The output of `cudalab compare` follows the table.
+    --order, --flush) are those of the baseline; --energy and --sustained add to its modes. The output of `cudalab
+    compare` follows the table.
 
     With --against, each entry of the .cu runs beside that of the earlier one (ENTRY @ old), under the same spec, in the
     same rounds and processes. It is SLOWER where the interval of the ratio is further from 1 than 0.1 us, at most 2 %;
@@ -96,8 +96,7 @@ def command(
     """
     costs = options.pop("costs")
     loads = [mode for mode in LOADED if options.pop(mode)]
-    if loads:
-        options["modes"] = ",".join(dict.fromkeys([*split(options["modes"]), *loads]))
+    options = with_modes(options, loads)
     baseline = {name: options.pop(name) for name in ("baseline", "min_effect", "force")}
     against = bool(options["against"])
     alone = sorted(({"force"} if against else {"min_effect", "force"}) & options_given())
@@ -110,6 +109,6 @@ def command(
         sys.exit(measure_beside(least, kernels, options, format, output, costs, everything))
     shown = {"format": format, "output": output, "costs": costs, "everything": everything}
     if baseline["baseline"]:
-        sys.exit(measure_against(**baseline, kernels=kernels, options=options, **shown))
+        sys.exit(measure_against(**baseline, loads=loads, kernels=kernels, options=options, **shown))
     run = measure(bench_with_predictions, kernels, options, **shown)
     sys.exit(exit_code(run, format))
