@@ -26,6 +26,7 @@ from cudalab.tools.gpus.messages import Gone, Report
 
 STORE = 100 << 20  # bytes of shared memory for Ray's objects, of which a run has few
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+NOT_SET = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"  # with it Ray leaves VISIBLE alone: all actors see all GPUs
 # Ray sends no statistics of its use, does not copy the current folder where `uv run` starts the lab, and does not print
 # what rows say of a lost actor. Its workers have the priority of other programs, as the lab's own, and are not killed
 # where memory gets short: the system does that.
@@ -125,7 +126,7 @@ def _of_this_host(ray: ModuleType, chosen: Chosen, device: str, stack: ExitStack
         have = ",".join(map(str, range(found)))
         raise InputError(f"--gpus {chosen.text}: no GPU number {wrong[0]}; this host has {found}: --gpus {have}")
     numbers = chosen.numbers or tuple(range(found))
-    with _visible(numbers):
+    with _environment({VISIBLE: _visible(numbers), NOT_SET: None}):
         _begin(ray, len(numbers), len(numbers), stack)
     return RayFleet(ray, len(numbers), "cuda", "", 1, stack)
 
@@ -143,18 +144,29 @@ def _on_cpu(chosen: Chosen, why: str) -> str:
     return f"no GPU is used ({why}): {actors} on CPUs, and on one host they disturb each other's times"
 
 
-@contextlib.contextmanager
-def _visible(numbers: tuple[int, ...]) -> Iterator[None]:
-    """Let Ray, which starts inside, see these GPUs alone; numbers count those that this process may see."""
+def _visible(numbers: tuple[int, ...]) -> str:
+    """What lets Ray see these GPUs alone; numbers count those that this process may see."""
     before = os.environ.get(VISIBLE)
     names = before.split(",") if before is not None else None
-    os.environ[VISIBLE] = ",".join(names[number] if names else str(number) for number in numbers)
+    return ",".join(names[number] if names else str(number) for number in numbers)
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set these variables inside; None: unset. A program that uses the lab finds its own again."""
+    before = {name: os.environ.get(name) for name in values}
+    _set(values)
     try:
         yield
     finally:
-        os.environ.pop(VISIBLE)
-        if before is not None:
-            os.environ[VISIBLE] = before
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
 
 
 def _begin(ray: ModuleType, cpus: int, gpus: int, stack: ExitStack) -> None:
@@ -190,8 +202,13 @@ def _actor_class() -> type:
 
     class OnGpu:
         def __init__(self, order: bytes, path: list[str]) -> None:
+            import os
             import sys
 
+            import ray
+
+            if given := ray.get_runtime_context().get_accelerator_ids().get("GPU"):
+                os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)  # Ray itself may be told not to set it
             if path:  # what Ray adds, such as the current folder, hides no module
                 sys.path[:] = path
             from cudalab.tools.gpus.actor import Actor

@@ -36,6 +36,7 @@ from cudalab.tools.gpus.chosen import Chosen
 from cudalab.tools.gpus.fleet import Fleet
 from cudalab.tools.gpus.messages import Answer, Gone, Opened, Order, Report
 from cudalab.tools.gpus.queue import Everywhere, Queue
+from cudalab.tools.gpus.ray_fleet import NOT_SET
 
 OPENING = 120.0  # seconds after which a run begins with the GPUs that are open
 ATTEMPTS = 2  # to open a GPU
@@ -140,6 +141,7 @@ class Several(Session):
         """An actor is open, or cannot be opened: then it is tried once more, and left out if that fails too."""
         assert self._fleet
         if isinstance(report, Opened):
+            self._refuse_to_share(number, report)
             if not self.gpus.fits(report):
                 why = f"--gpus {self.gpus.text} does not name it"
             else:
@@ -160,6 +162,15 @@ class Several(Session):
             if self._there:
                 warnings.warn(f"GPU {number} is left out: {why}", stacklevel=2)
         self._leave_out(number, why)
+
+    def _refuse_to_share(self, number: int, report: Opened) -> None:
+        """Raise Unavailable where another actor has this GPU: each would be slowed down by the other."""
+        for other, there in self._there.items():
+            if report.gpu and report.gpu == there.gpu:
+                raise Unavailable(
+                    f"actors {other} and {number} have both got {report.gpu} on {report.host}, and a GPU that is timed "
+                    f"must have one; type `unset {NOT_SET}` where Ray is started, and start it again"
+                )
 
     def _leave_out(self, number: int, why: str) -> None:
         assert self._fleet

@@ -40,6 +40,7 @@ class Fleet:
         self.cards, self.dies, self.count = cards, dies, len(cards)
         self.at_work, self.said, self.ended = {}, [], False
         self.slow = {}  # how much slower a GPU is; else 0.1 % for each number
+        self.uuids = {}  # of GPUs; else GPU-NUMBER
         self.hired, self.done = [], []
 
     def __call__(self, chosen, address, device):
@@ -50,7 +51,11 @@ class Fleet:
         self.hired.append(number)
         machine = self.cards[number]
         ready = Ready(machine, "", {}, {}) if isinstance(machine, Machine) else None
-        opened = Opened(ready, f"GPU-{number}", f"host{number}", "", 3, 8) if ready else Gone(machine)
+        opened = (
+            Opened(ready, self.uuids.get(number, f"GPU-{number}"), f"host{number}", "", 3, 8)
+            if ready
+            else Gone(machine)
+        )
         self.said.append((number, opened))
 
     def give(self, number, work):
@@ -182,6 +187,14 @@ def test_a_gpu_that_does_not_open_is_left_out(tmp_path):
     with pytest.warns(UserWarning, match="GPU 0 is left out: it has fallen off the bus"):
         run = bench(Fleet(["it has fallen off the bus", H200]), tmp_path)
     assert run.complete and set(places(run).values()) == {"GPU-1"}
+
+
+def test_two_actors_on_one_gpu_are_refused(tmp_path):
+    fleet = Fleet([H200, H200])
+    fleet.uuids = {1: "GPU-0"}
+    with pytest.raises(Unavailable, match=r"have both got GPU-0 on .*type `unset RAY_\w+` where Ray"):
+        bench(fleet, tmp_path)
+    assert fleet.ended and not fleet.done
 
 
 def test_every_gpu_measures_everything_and_one_that_stands_apart_is_named(tmp_path):
