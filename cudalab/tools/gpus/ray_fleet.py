@@ -48,11 +48,14 @@ TRIED = "on two actors of this CPU the same path runs with --device cpu --gpus 0
 
 def joined(chosen: Chosen, address: str, device: str) -> RayFleet:
     """Start Ray on this host, or join a cluster; Raises Unavailable without Ray or GPUs, InputError for bad numbers."""
-    ray = _ray()
-    if address:
-        _join(ray, address)
-    with ExitStack() as stack:
+    before = dict(os.environ)
+    settings = {name: value for name, value in SETTINGS.items() if name not in before}
+    with _environment(settings), ExitStack() as stack:
+        ray = _ray()
+        if not ray.is_initialized():
+            stack.callback(_forget, before)
         if address:
+            _join(ray, address)
             stack.callback(ray.shutdown)
         found = (_in_cluster if ray.is_initialized() else _of_this_host)(ray, chosen, device, stack)
         if not address:  # other hosts have paths of their own
@@ -61,13 +64,17 @@ def joined(chosen: Chosen, address: str, device: str) -> RayFleet:
 
 
 def _ray() -> ModuleType:
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError:
         raise Unavailable(f"--gpus needs Ray, which is not installed; {advice.extra('ray')}") from None
     return ray
+
+
+def _forget(before: Mapping[str, str]) -> None:
+    """Undo what Ray itself sets in the environment and leaves there when it ends."""
+    mine = {name for name in os.environ.keys() | before.keys() if name.startswith("RAY_")} | {"PYTHONBREAKPOINT"}
+    _set({name: before.get(name) for name in mine})
 
 
 def _join(ray: ModuleType, address: str) -> None:

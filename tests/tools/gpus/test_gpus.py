@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -254,9 +255,11 @@ def test_what_is_for_one_gpu_is_refused(tmp_path, monkeypatch):
         bench(Fleet([H200]), tmp_path, cross_check="cupti")
 
 
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
+def test_without_ray_the_error_says_what_to_install_and_no_variable_stays(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    before = dict(os.environ)
     found = CliRunner().invoke(main, ["bench", "gelu", "--gpus", "all"])
+    assert os.environ == before
     assert found.exit_code == 2
     assert f"Error: --gpus needs Ray, which is not installed; {advice.extra('ray')}" in found.output
 
