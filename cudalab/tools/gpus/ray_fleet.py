@@ -21,12 +21,11 @@ from cudalab.base import advice, scratch
 from cudalab.base.errors import InputError, Unavailable, message_of, why
 from cudalab.base.text import encodable
 from cudalab.device import driver
-from cudalab.tools.gpus.chosen import Chosen
+from cudalab.tools.gpus.chosen import NOT_SET, Chosen
 from cudalab.tools.gpus.messages import Gone, Report
 
 STORE = 100 << 20  # bytes of shared memory for Ray's objects, of which a run has few
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-NOT_SET = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"  # with it Ray leaves VISIBLE alone: all actors see all GPUs
 # Ray sends no statistics of its use, does not copy the current folder where `uv run` starts the lab, and does not print
 # what rows say of a lost actor. Its workers have the priority of other programs, as the lab's own, and are not killed
 # where memory gets short: the system does that.
@@ -243,8 +242,8 @@ class RayFleet:
         self.count, self.device, self.note = count, device, note
         self._ray, self._stack = ray, stack.pop_all()
         spread = "DEFAULT" if gpus else "SPREAD"
-        self._made = ray.remote(_actor_class()).options(
-            num_gpus=gpus, num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy=spread
+        self._made = ray.remote(_actor_class()).options(  # a GPU whose host has no free processor is not waited for
+            num_gpus=gpus, num_cpus=0 if gpus else 1, max_restarts=0, max_task_retries=0, scheduling_strategy=spread
         )
         self._actors: dict[int, Any] = {}
         self._asked: dict[Any, int] = {}  # what actors are doing, by reference: the actor's number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -219,6 +220,42 @@ def test_a_gpu_that_is_lost_where_all_measure_everything_costs_its_own_numbers(t
         ("small", "ok"), ("medium", "ok"), ("large", "error")
     ]  # fmt: skip
     assert run.complete and sorted(size for _, size in fleet.done) == ["medium", "small"]
+
+
+def test_an_interrupted_run_in_which_all_measure_everything_goes_on_where_each_gpu_stopped(tmp_path):
+    out = tmp_path / "r.json"
+    bench(Fleet([H200, H200]), tmp_path, every=True, output=out)
+    run = file.load(out)
+    run.complete = False
+    run.places = [place for place in run.places if place.gpu == "GPU-0" or place.size == "small"]
+    file.save(run, out)  # all groups have rows
+    fleet = Fleet([H200, H200])
+    run = bench(fleet, tmp_path, every=True, resume=out, seed=run.options["seed"])
+    assert sorted(fleet.done) == [(1, "large"), (1, "medium")]
+    assert run.complete and len(run.places) == 6 and len([c for c in run.cases if c.backend == "pycuda"]) == 3
+    assert bench(Fleet([]), tmp_path, every=True, resume=out, seed=run.options["seed"]).complete  # none is opened
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_gpu_that_has_not_opened_is_told_and_one_that_opens_late_gets_its_share(tmp_path, monkeypatch, every):
+    monkeypatch.setattr(several, "OPENING", 0.0)
+
+    class Late(Fleet):
+        def reports(self, seconds):
+            late = [one for one in self.said if one[0] == 1 and isinstance(one[1], Opened)]
+            self.said = [one for one in self.said if one not in late]
+            if self.done:  # GPU 0 has worked
+                return late or super().reports(seconds)
+            found = super().reports(seconds)
+            self.said += late
+            return found
+
+    fleet = Late([H200, H200])
+    with pytest.warns(UserWarning, match="1 of 2 GPUs has not opened within .* another job of Ray has it, or no proc"):
+        run = bench(fleet, tmp_path, every=every, timeout=inf)
+    done = [number for number, _ in fleet.done]
+    assert run.complete and 1 in done
+    assert len(done) == (6 if every else 3)
 
 
 def test_a_gpu_keeps_its_kernel_and_takes_long_groups_first(groups):
