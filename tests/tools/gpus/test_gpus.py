@@ -209,6 +209,9 @@ def test_every_gpu_measures_everything_and_one_that_stands_apart_is_named(tmp_pa
     assert "crash small float32 pycuda:fine: median of 5 GPUs 10.02 \u00b5s, spread -0.2 to +19.8 %" in text
     assert "outlier: GPU-3 on host3: +19.8 % at crash small float32 pycuda:fine" in text
     assert text.count("outlier") == 3
+    assert "5 GPUs; each kernel, size and dtype is from all that could: " in text
+    run.machine.device = "cpu"
+    assert "pycuda:fine: median of 5 actors on CPUs 10.02 \u00b5s" in "\n".join(report.lines(run))
     assert report.outliers({"a": 1.0, "b": 1.0, "c": 9.0}) == (1.0, [])  # of three none is told
 
 
