@@ -12,7 +12,7 @@ from cudalab.results import comparable
 from cudalab.results.record import GPU_KINDS, KINDS, Machine
 from cudalab.tools.gpus.messages import Opened
 
-ALL = "all"
+ALL, NONE = "all", "none"
 NOT_SET = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"  # with it Ray lets every actor see all GPUs
 
 

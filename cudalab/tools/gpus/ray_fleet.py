@@ -66,7 +66,10 @@ def _ray() -> ModuleType:
     try:
         import ray
     except ImportError:
-        raise Unavailable(f"--gpus needs Ray, which is not installed; {advice.extra('ray')}") from None
+        raise Unavailable(
+            f"--gpus needs Ray, which is not installed; {advice.extra('ray')}; without Ray, --gpus none takes one GPU, "
+            "also where --resume continues a run of several"
+        ) from None
     return ray
 
 

@@ -17,7 +17,7 @@ import cudalab
 from cudalab.base import advice
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import main
-from cudalab.engine import cross_check, plan
+from cudalab.engine import cross_check, plan, runs
 from cudalab.engine.groups import Work
 from cudalab.engine.messages import Ready
 from cudalab.engine.rows import row
@@ -302,6 +302,25 @@ def test_without_ray_the_error_says_what_to_install_and_no_variable_stays(monkey
     assert os.environ == before
     assert found.exit_code == 2
     assert f"Error: --gpus needs Ray, which is not installed; {advice.extra('ray')}" in found.output
+
+
+def test_a_run_of_several_gpus_goes_on_without_ray_on_one(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    out, spec = tmp_path / "r.json", str(tmp_path / "crash.py")
+    run = bench(Fleet([H200]), tmp_path, output=out)
+    del run.cases[2:], run.places[1:]
+    run.complete = False
+    file.save(run, out)
+    found = CliRunner().invoke(main, ["bench", spec, "--resume", str(out)])
+    assert found.exit_code == 2 and "without Ray, --gpus none takes one GPU, also where --resume" in found.output
+    taken = {}
+    monkeypatch.setattr(runs, "bench", lambda *kernels, **options: taken.update(options) or run)
+    CliRunner().invoke(main, ["bench", spec, "--resume", str(out), "--gpus", "none"])
+    assert "session" not in taken and taken["resume"] == str(out)
+    run.cases.append(msgspec.structs.replace(run.cases[0], size="large"))
+    assert "1 more is from a continuation with --gpus none" in report.lines(run)
+    with pytest.raises(InputError, match="--gpus none is a run on one GPU without Ray, and --every-gpu is for several"):
+        cudalab.bench("gelu", gpus="none", every_gpu=True)
 
 
 # ---- with Ray ------------------------------------------------------------------------------------------------------
