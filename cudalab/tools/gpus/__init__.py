@@ -18,5 +18,8 @@ def asked(gpus: str, address: str, every: bool) -> dict[str, Callable[..., Sessi
         return {"session": over(gpus or ALL, address, every)}
     if address or every:
         other = "--ray" if address else "--every-gpu"
-        raise InputError(f"--gpus {NONE} is a run on one GPU without Ray, and {other} is for several; give one")
+        raise InputError(
+            f"--gpus {NONE} is for one GPU without Ray, and {other} for several; leave out one of them (a run that was "
+            "begun with --every-gpu is continued with Ray alone)"
+        )
     return {}

@@ -250,7 +250,10 @@ class Several(Session):
             self._working = perf_counter()
         elif not self._opening or perf_counter() - self._working > self._patience:
             for number in list(self._opening):
-                self._leave_out(number, f"{self._names.get(number, 'a GPU')} was lost, and no actor starts there again")
+                name = self._names.get(number)
+                self._leave_out(
+                    number, f"{name} was lost, and no actor starts there again" if name else "one never opened"
+                )
             if self._queue:
                 raise Unavailable(self._none_left())
 

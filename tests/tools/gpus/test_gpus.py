@@ -319,7 +319,7 @@ def test_a_run_of_several_gpus_goes_on_without_ray_on_one(tmp_path, monkeypatch)
     assert "session" not in taken and taken["resume"] == str(out)
     run.cases.append(msgspec.structs.replace(run.cases[0], size="large"))
     assert "1 more is from a continuation with --gpus none" in report.lines(run)
-    with pytest.raises(InputError, match="--gpus none is a run on one GPU without Ray, and --every-gpu is for several"):
+    with pytest.raises(InputError, match="--gpus none is for one GPU without Ray, and --every-gpu for several"):
         cudalab.bench("gelu", gpus="none", every_gpu=True)
 
 
