@@ -108,9 +108,9 @@ def bench(*kernels: Any, **options: Any) -> Results:
 
     gpus, ray, every = options.pop("gpus", ""), options.pop("ray", ""), options.pop("every_gpu", False)
     if gpus or ray or every:
-        from cudalab.tools.gpus import over
+        from cudalab.tools.gpus import asked
 
-        options["session"] = over(gpus or "all", ray, every)
+        options |= asked(gpus, ray, every)
     return _for_users(runs.bench(*_kernels(kernels, options), **_options(runs.bench, options)))
 
 

@@ -18,16 +18,16 @@ def bench_with_predictions(
 ) -> Results:  # fmt: skip
     """`cudalab.engine.runs.bench`; on a CPU each entry gets a prediction for a card, or why there is none.
 
-    `accept` is told the machine before anything is measured. The next three are those of `cudalab.tools.gpus.over`.
+    `accept` is told the machine before anything is measured. The next three are those of `cudalab.tools.gpus.asked`.
     """
     from cudalab.engine import runs
     from cudalab.tools.inspect.ahead import Ahead, Request
 
     session: dict[str, Any] = {}
     if gpus or ray or every_gpu:
-        from cudalab.tools.gpus import over
+        from cudalab.tools.gpus import asked
 
-        session["session"] = over(gpus or "all", ray, every_gpu)
+        session = dict(asked(gpus, ray, every_gpu))
     request = Request(kernels, str(options["sizes"]), str(options["dtypes"]), float(options["timeout"]))
     with Ahead(request) as ahead:
 

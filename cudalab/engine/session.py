@@ -325,7 +325,7 @@ class Session:
         begun = resume.begun(resumed, self.options, self.setup.sources) if resumed else None
         if begun and not self.setup.processes:
             self.setup.processes = resume.processes(begun)
-        if begun and not resume.left(begun, planned(begun.machine.device)):
+        if begun and not self.left(begun, planned(begun.machine.device)):
             self.results = begun
             begun.complete = True
             self.keep()
@@ -361,10 +361,14 @@ class Session:
                 self._fill(groups, second)
         return self.results
 
+    def left(self, run: Results, groups: Sequence[Rows[Way]]) -> list[Rows[Way]]:
+        """The groups that are still to be done in a run that was interrupted."""
+        return resume.left(run, groups)
+
     def _say_out_of_time(self, groups: Sequence[Rows[Way]]) -> None:
         """Warn of the groups that are missing, and say how to go on. Raises Unavailable where nothing was finished."""
-        left = resume.left(self.results, groups) if groups else []
-        if len(left) == len(groups):
+        left = self.left(self.results, groups) if groups else []
+        if not groups or not self.results.cases:
             raise Unavailable(
                 f"nothing was finished within {self.seconds:g} s; give more seconds, fewer sizes, dtypes or variants, "
                 "or a quick run"
@@ -377,7 +381,7 @@ class Session:
     def _fill(self, groups: Sequence[Rows[Way]], look: Look | None) -> None:
         """Do the groups that have no rows in the results yet, and keep what is finished if that is interrupted."""
         run = self.results
-        left = resume.left(run, groups)
+        left = self.left(run, groups)
         self._before = dict(run.wall)
         run.complete = False
         count = self._workers.count if self._workers else 1
@@ -389,7 +393,7 @@ class Session:
             self._do(left, guesses, look)
         except KeyboardInterrupt:
             place = self.kept()  # Ctrl-C may have interrupted an earlier write
-            done = len(groups) - len(resume.left(run, groups))
+            done = len(groups) - len(self.left(run, groups))
             text = f"stopped after {done} of {len(groups)} groups"
             raise Stopped(text, place if self._unwritten else "") from None
         except Unavailable as error:

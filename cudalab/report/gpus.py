@@ -23,13 +23,13 @@ def lines(run: Results) -> list[str]:
     by_gpu: dict[tuple[str, str], list[Place]] = {}
     for place in run.places:
         by_gpu.setdefault((place.gpu, place.host), []).append(place)
-    one, many = ("GPU", "GPUs") if run.machine.device == "cuda" else ("actor on a CPU", "actors on CPUs")
-    kind = one if len(by_gpu) == 1 else many
     spent = sum(place.seconds for place in run.places)
     total = numbers.duration(run.wall["total"]) if run.wall.get("total") else "an unknown time"
-    found = [
-        f"{len(by_gpu)} {kind}; each kernel, size and dtype is from one: {numbers.duration(spent)} of work in {total}"
-    ]
+    whose = "all that could" if run.options.get("every_gpu") else "one"
+    work = f"{numbers.duration(spent)} of work in {total}"
+    found = [f"{_named(run, len(by_gpu))}; each kernel, size and dtype is from {whose}: {work}"]
+    if elsewhere := len(run.groups().keys() - {(place.kernel, place.size, place.dtype) for place in run.places}):
+        found.append(f"{elsewhere} more {'is' if elsewhere == 1 else 'are'} from a continuation with --gpus none")
     found += [f"{gpu} on {host}: {_did(places)}" for (gpu, host), places in sorted(by_gpu.items())]
     lost = [(place, text) for place in run.places for text in place.lost]
     found += [f"lost: {place.kernel} {place.size} {place.dtype} on {text}" for place, text in lost[:NAMED]]
@@ -37,8 +37,13 @@ def lines(run: Results) -> list[str]:
     return found + ([f"lost: {len(lost) - NAMED} more; they are in `places` of the file"] if lost[NAMED:] else [])
 
 
+def _named(run: Results, count: int) -> str:
+    one, many = ("GPU", "GPUs") if run.machine.device == "cuda" else ("actor on a CPU", "actors on CPUs")
+    return f"{count} {one if count == 1 else many}"
+
+
 def _differences(run: Results) -> list[str]:
-    """Of each case that every GPU measured: the median over the GPUs, how far they spread, and which stands apart."""
+    """Of each case that several measured: the median over them, how far they spread, and which stands apart."""
     by_case: dict[str, dict[str, float]] = {}
     for place in run.places:
         for label, seconds in place.medians.items():
@@ -50,7 +55,7 @@ def _differences(run: Results) -> list[str]:
         if len(measured) > 1:
             low, high = (f"{100 * (end(measured.values()) / middle - 1):+.1f}" for end in (min, max))
             text = numbers.significant(1e6 * middle, 4)
-            found.append(f"{case}: median of {len(measured)} GPUs {text} \u00b5s, spread {low} to {high} %")
+            found.append(f"{case}: median of {_named(run, len(measured))} {text} \u00b5s, spread {low} to {high} %")
         found += [f"outlier: {gpu}: {100 * (measured[gpu] / middle - 1):+.1f} % at {case}" for gpu in apart]
     return found
 

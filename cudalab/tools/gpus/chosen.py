@@ -6,13 +6,14 @@ import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cudalab.base.errors import InputError, short
+from cudalab.base.errors import InputError, Unavailable, short
 from cudalab.base.globs import split
 from cudalab.results import comparable
 from cudalab.results.record import GPU_KINDS, KINDS, Machine
 from cudalab.tools.gpus.messages import Opened
 
-ALL = "all"
+ALL, NONE = "all", "none"
+NOT_SET = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"  # with it Ray lets every actor see all GPUs
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,16 @@ def refuse_mixed(there: Mapping[int, Opened]) -> None:
     for other in others:
         if why := differs(first, other):
             raise InputError(f"{why}; choose hosts that are alike, with --gpus HOST, such as --gpus {first.host}")
+
+
+def refuse_shared(there: Mapping[int, Opened], number: int, found: Opened) -> None:
+    """Raise Unavailable where another actor has the GPU of this one: each would be slowed down by the other."""
+    for other, one in there.items():
+        if found.gpu and found.gpu == one.gpu:
+            raise Unavailable(
+                f"actors {other} and {number} have both got {found.gpu} on {found.host}, and a GPU that is timed must "
+                f"have one; type `unset {NOT_SET}` where Ray is started, and start it again"
+            )
 
 
 def differs(first: Opened, other: Opened) -> str:

@@ -83,6 +83,9 @@ class Queue(Generic[G]):
         """The GPUs whose actors were lost with the group, and why."""
         return self._tries.get(id(group), [])
 
+    def join(self, gpu: int, groups: Sequence[G]) -> None:
+        """A GPU is open, which has not had these groups."""
+
     def leave_out(self, gpu: int) -> None:
         """The GPU does nothing more; the others do what waits."""
 
@@ -94,10 +97,11 @@ class Queue(Generic[G]):
 class Everywhere(Queue[G]):
     """The same where every GPU does every group: one that is lost is not tried again on that GPU."""
 
-    def __init__(self, groups: Sequence[G], gpus: Collection[int]) -> None:
-        super().__init__(groups, [0.0] * len(groups))
-        self._left = {gpu: list(groups) for gpu in gpus}
-        self._found: set[int] = set()  # groups that a GPU has finished
+    def __init__(self, found: Sequence[G]) -> None:
+        """`found`: the groups that have rows from an earlier run. GPUs bring what they do: see `join`."""
+        super().__init__([], [])
+        self._left: dict[int, list[G]] = {}
+        self._found = {id(group) for group in found}  # groups that a GPU has finished
 
     def __bool__(self) -> bool:
         return bool(self._doing or any(self._left.values()))
@@ -124,6 +128,10 @@ class Everywhere(Queue[G]):
         self._strikes.setdefault(gpu, []).append(id(group))
         there = [*self._doing.values(), *(one for groups in self._left.values() for one in groups)]
         return None if id(group) in self._found or any(one is group for one in there) else group
+
+    def join(self, gpu: int, groups: Sequence[G]) -> None:
+        """A GPU is open: it does these groups."""
+        self._left[gpu] = list(groups)
 
     def leave_out(self, gpu: int) -> None:
         """The GPU does nothing more."""

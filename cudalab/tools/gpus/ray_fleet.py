@@ -21,7 +21,7 @@ from cudalab.base import advice, scratch
 from cudalab.base.errors import InputError, Unavailable, message_of, why
 from cudalab.base.text import encodable
 from cudalab.device import driver
-from cudalab.tools.gpus.chosen import Chosen
+from cudalab.tools.gpus.chosen import NOT_SET, Chosen
 from cudalab.tools.gpus.messages import Gone, Report
 
 STORE = 100 << 20  # bytes of shared memory for Ray's objects, of which a run has few
@@ -47,11 +47,14 @@ TRIED = "on two actors of this CPU the same path runs with --device cpu --gpus 0
 
 def joined(chosen: Chosen, address: str, device: str) -> RayFleet:
     """Start Ray on this host, or join a cluster; Raises Unavailable without Ray or GPUs, InputError for bad numbers."""
-    ray = _ray()
-    if address:
-        _join(ray, address)
-    with ExitStack() as stack:
+    before = dict(os.environ)
+    settings = {name: value for name, value in SETTINGS.items() if name not in before}
+    with _environment(settings), ExitStack() as stack:
+        ray = _ray()
+        if not ray.is_initialized():
+            stack.callback(_forget, before)
         if address:
+            _join(ray, address)
             stack.callback(ray.shutdown)
         found = (_in_cluster if ray.is_initialized() else _of_this_host)(ray, chosen, device, stack)
         if not address:  # other hosts have paths of their own
@@ -60,13 +63,20 @@ def joined(chosen: Chosen, address: str, device: str) -> RayFleet:
 
 
 def _ray() -> ModuleType:
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError:
-        raise Unavailable(f"--gpus needs Ray, which is not installed; {advice.extra('ray')}") from None
+        raise Unavailable(
+            f"--gpus needs Ray, which is not installed; {advice.extra('ray')}; without Ray, --gpus none takes one GPU, "
+            "also where --resume continues a run of several"
+        ) from None
     return ray
+
+
+def _forget(before: Mapping[str, str]) -> None:
+    """Undo what Ray itself sets in the environment and leaves there when it ends."""
+    mine = {name for name in os.environ.keys() | before.keys() if name.startswith("RAY_")} | {"PYTHONBREAKPOINT"}
+    _set({name: before.get(name) for name in mine})
 
 
 def _join(ray: ModuleType, address: str) -> None:
@@ -125,7 +135,7 @@ def _of_this_host(ray: ModuleType, chosen: Chosen, device: str, stack: ExitStack
         have = ",".join(map(str, range(found)))
         raise InputError(f"--gpus {chosen.text}: no GPU number {wrong[0]}; this host has {found}: --gpus {have}")
     numbers = chosen.numbers or tuple(range(found))
-    with _visible(numbers):
+    with _environment({VISIBLE: _visible(numbers), NOT_SET: None}):
         _begin(ray, len(numbers), len(numbers), stack)
     return RayFleet(ray, len(numbers), "cuda", "", 1, stack)
 
@@ -143,18 +153,29 @@ def _on_cpu(chosen: Chosen, why: str) -> str:
     return f"no GPU is used ({why}): {actors} on CPUs, and on one host they disturb each other's times"
 
 
-@contextlib.contextmanager
-def _visible(numbers: tuple[int, ...]) -> Iterator[None]:
-    """Let Ray, which starts inside, see these GPUs alone; numbers count those that this process may see."""
+def _visible(numbers: tuple[int, ...]) -> str:
+    """What lets Ray see these GPUs alone; numbers count those that this process may see."""
     before = os.environ.get(VISIBLE)
     names = before.split(",") if before is not None else None
-    os.environ[VISIBLE] = ",".join(names[number] if names else str(number) for number in numbers)
+    return ",".join(names[number] if names else str(number) for number in numbers)
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set these variables inside; None: unset. A program that uses the lab finds its own again."""
+    before = {name: os.environ.get(name) for name in values}
+    _set(values)
     try:
         yield
     finally:
-        os.environ.pop(VISIBLE)
-        if before is not None:
-            os.environ[VISIBLE] = before
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
 
 
 def _begin(ray: ModuleType, cpus: int, gpus: int, stack: ExitStack) -> None:
@@ -190,8 +211,13 @@ def _actor_class() -> type:
 
     class OnGpu:
         def __init__(self, order: bytes, path: list[str]) -> None:
+            import os
             import sys
 
+            import ray
+
+            if given := ray.get_runtime_context().get_accelerator_ids().get("GPU"):
+                os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(given)  # Ray itself may be told not to set it
             if path:  # what Ray adds, such as the current folder, hides no module
                 sys.path[:] = path
             from cudalab.tools.gpus.actor import Actor
@@ -219,8 +245,8 @@ class RayFleet:
         self.count, self.device, self.note = count, device, note
         self._ray, self._stack = ray, stack.pop_all()
         spread = "DEFAULT" if gpus else "SPREAD"
-        self._made = ray.remote(_actor_class()).options(
-            num_gpus=gpus, num_cpus=1, max_restarts=0, max_task_retries=0, scheduling_strategy=spread
+        self._made = ray.remote(_actor_class()).options(  # a GPU whose host has no free processor is not waited for
+            num_gpus=gpus, num_cpus=0 if gpus else 1, max_restarts=0, max_task_retries=0, scheduling_strategy=spread
         )
         self._actors: dict[int, Any] = {}
         self._asked: dict[Any, int] = {}  # what actors are doing, by reference: the actor's number

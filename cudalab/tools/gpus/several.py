@@ -22,6 +22,7 @@ import msgspec
 from cudalab.base import load
 from cudalab.base.child import SLICE
 from cudalab.base.errors import InputError, Unavailable
+from cudalab.engine import resume
 from cudalab.engine.groups import Group, Work
 from cudalab.engine.messages import Ready, Step
 from cudalab.engine.options import File
@@ -70,6 +71,8 @@ class Several(Session):
     _spent: dict[int, dict[str, float]] = field(default_factory=dict, init=False)  # of each actor
     _before_death: dict[str, float] = field(default_factory=dict, init=False)  # of actors that are no more
     _rank: dict[tuple[str, ...], int] = field(default_factory=dict, init=False)  # of groups in the run's order
+    _groups: Sequence[Rows[Way]] = field(default=(), init=False)  # of the run, those that are done too
+    _lost: set[tuple[str, ...]] = field(default_factory=set, init=False)  # with `every`: GPU, host, and the group
     _first: Opened | None = field(default=None, init=False)
     _working: float = field(default=0.0, init=False)  # when a GPU was last at work
 
@@ -104,11 +107,7 @@ class Several(Session):
                 warnings.warn(fleet.note, stacklevel=2)
             for number in range(fleet.count):
                 self._hire(number)
-            limit = perf_counter() + max(self.timeout, OPENING)
-            while self._opening and not (self._there and perf_counter() > limit):
-                for number, report in fleet.reports(SLICE):
-                    self._hear_of_opening(number, report)
-                self.tell(Step("worker", f"{len(self._there)} of {fleet.count} GPUs"))
+            self._wait_for(fleet)
             if not self._there:
                 raise Unavailable(self._none_left())
             chosen.refuse_mixed(self._there)
@@ -120,6 +119,22 @@ class Several(Session):
             first, ready=msgspec.structs.replace(first.ready, machine=chosen.shared(self._there))
         )
         return first.count, first.most
+
+    def _wait_for(self, fleet: Fleet) -> None:
+        """Wait until all GPUs are open or left out. After `patience` warn, and wait for the first one alone."""
+        limit, told = perf_counter() + self._patience, False
+        while self._opening and not (told and self._there):
+            for number, report in fleet.reports(SLICE):
+                self._hear_of_opening(number, report)
+            self.tell(Step("worker", f"{len(self._there)} of {fleet.count} GPUs"))
+            if self._opening and not told and perf_counter() > limit:
+                told = True
+                warnings.warn(_not_opened(len(self._opening), fleet.count, self._patience), stacklevel=2)
+
+    @property
+    def _patience(self) -> float:
+        """Seconds that an actor has for opening its GPU."""
+        return max(self.timeout, OPENING) if isfinite(self.timeout) else OPENING
 
     def _closed(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -140,6 +155,7 @@ class Several(Session):
         """An actor is open, or cannot be opened: then it is tried once more, and left out if that fails too."""
         assert self._fleet
         if isinstance(report, Opened):
+            chosen.refuse_shared(self._there, number, report)
             if not self.gpus.fits(report):
                 why = f"--gpus {self.gpus.text} does not name it"
             else:
@@ -148,6 +164,8 @@ class Several(Session):
                 del self._opening[number]
                 self._there[number] = report
                 self._names[number] = f"{report.gpu or f'CPU actor {number}'} on {report.host}"
+                if self._groups:  # it comes late
+                    self._queue.join(number, self._missing(number, self.results, self._groups))
                 return
             if self._first and self.gpus.fits(report):
                 warnings.warn(f"GPU {number} on {report.host} is left out: {why}", stacklevel=2)
@@ -175,13 +193,38 @@ class Several(Session):
     # ---- groups ------------------------------------------------------------------------------------------------
 
     def _fill(self, groups: Sequence[Rows[Way]], look: Look | None) -> None:
-        self._rank = {(group.name, group.size, group.dtype.name): at for at, group in enumerate(groups)}
+        self._groups = groups
+        self._rank = {_key(group): at for at, group in enumerate(groups)}
         super()._fill(groups, look)
+
+    def left(self, run: Results, groups: Sequence[Rows[Way]]) -> list[Rows[Way]]:
+        """As `Session.left`; with `every` those that a GPU lacks, and all while it is unknown which GPUs there are."""
+        if not self.every or run.complete:
+            return super().left(run, groups)
+        lacking = {_key(group) for number in self._there for group in self._missing(number, run, groups)}
+        return [group for group in groups if not self._there or _key(group) in lacking]
+
+    def _missing(self, number: int, run: Results, groups: Sequence[Rows[Way]]) -> list[Rows[Way]]:
+        """With `every`, the groups that this GPU has not done, in an earlier run neither, nor lost in this one."""
+        where = self._where(number)
+        had = {(place.gpu, place.host, place.kernel, place.size, place.dtype) for place in run.places} | self._lost
+        return [group for group in groups if (*where, *_key(group)) not in had]
+
+    def _where(self, number: int) -> tuple[str, str]:
+        """The GPU, as `Place.gpu` has it, and its host."""
+        opened = self._there[number]
+        return opened.gpu or f"cpu {number}", opened.host
 
     def _do(self, left: list[Rows[Way]], guesses: Sequence[float], look: Look | None) -> None:
         assert self._fleet
         self._working = perf_counter()
-        self._queue = Everywhere(left, self._there) if self.every else Queue(left, guesses)
+        if self.every:
+            without = {id(group) for group in resume.left(self.results, self._groups)}
+            self._queue = Everywhere([group for group in self._groups if id(group) not in without])
+            for number in self._there:
+                self._queue.join(number, self._missing(number, self.results, self._groups))
+        else:
+            self._queue = Queue(left, guesses)
         left.clear()
         with self.quiet():
             while self._queue:
@@ -205,9 +248,12 @@ class Several(Session):
         """Raise Unavailable where no GPU works, and none has opened in place of those that are lost."""
         if self._queue.doing:
             self._working = perf_counter()
-        elif not self._opening or perf_counter() - self._working > max(self.timeout, OPENING):
+        elif not self._opening or perf_counter() - self._working > self._patience:
             for number in list(self._opening):
-                self._leave_out(number, f"{self._names.get(number, 'a GPU')} was lost, and no actor starts there again")
+                name = self._names.get(number)
+                self._leave_out(
+                    number, f"{name} was lost, and no actor starts there again" if name else "one never opened"
+                )
             if self._queue:
                 raise Unavailable(self._none_left())
 
@@ -228,6 +274,8 @@ class Several(Session):
         """An actor is lost: its group goes elsewhere or is given up, and a new actor takes its place."""
         for name, seconds in self._spent.pop(number, {}).items():
             self._before_death[name] = self._before_death.get(name, 0.0) + seconds
+        if self.every and (group := self._queue.doing.get(number)):
+            self._lost.add((*self._where(number), *_key(group)))
         given_up = self._queue.lost(number, reason)
         if given_up:
             tries = self._queue.tries(given_up)
@@ -243,14 +291,14 @@ class Several(Session):
             self._hire(number)
 
     def _finish(self, group: Rows[Way], cases: list[Case], number: int, seconds: float) -> None:
-        opened = self._there[number]
+        gpu, host = self._where(number)
         condition = next((case.condition for case in cases if case.status == record.CEILING), {})
         lost = [f"{self._names[at]}: {why}" for at, why in self._queue.tries(group)]
         self.results.places.append(Place(
-            group.name, group.size, group.dtype.name, opened.gpu or f"cpu {number}", opened.ready.machine.name,
-            opened.host, dict(condition), seconds, lost, self._medians(cases) if self.every else {},
+            *_key(group), gpu, self._there[number].ready.machine.name, host, dict(condition), seconds, lost,
+            self._medians(cases) if self.every else {},
         ))  # fmt: skip
-        if any(case.group == (group.name, group.size, group.dtype.name) for case in self.results.cases):
+        if any(case.group == _key(group) for case in self.results.cases):
             self.results.complete = not self._queue  # another GPU was first
             self.keep()
         else:
@@ -285,3 +333,16 @@ class Several(Session):
         self.results.cases.sort(key=lambda case: self._rank.get(case.group, -1))
         self.results.places.sort(key=lambda place: self._rank.get((place.kernel, place.size, place.dtype), -1))
         super().keep()
+
+
+def _key(group: Rows[Way]) -> tuple[str, str, str]:
+    """What a file knows a group by."""
+    return group.name, group.size, group.dtype.name
+
+
+def _not_opened(count: int, of: int, seconds: float) -> str:
+    has, them = ("has", "it") if count == 1 else ("have", "them")
+    return (
+        f"{count} of {of} GPUs {has} not opened within {seconds:.0f} s: another job of Ray has {them}, or no processor "
+        "is free (`ray status` says); the run uses those that have, and others once they open"
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -15,7 +17,7 @@ import cudalab
 from cudalab.base import advice
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import main
-from cudalab.engine import cross_check, plan
+from cudalab.engine import cross_check, plan, runs
 from cudalab.engine.groups import Work
 from cudalab.engine.messages import Ready
 from cudalab.engine.rows import row
@@ -40,6 +42,7 @@ class Fleet:
         self.cards, self.dies, self.count = cards, dies, len(cards)
         self.at_work, self.said, self.ended = {}, [], False
         self.slow = {}  # how much slower a GPU is; else 0.1 % for each number
+        self.uuids = {}  # of GPUs; else GPU-NUMBER
         self.hired, self.done = [], []
 
     def __call__(self, chosen, address, device):
@@ -50,7 +53,11 @@ class Fleet:
         self.hired.append(number)
         machine = self.cards[number]
         ready = Ready(machine, "", {}, {}) if isinstance(machine, Machine) else None
-        opened = Opened(ready, f"GPU-{number}", f"host{number}", "", 3, 8) if ready else Gone(machine)
+        opened = (
+            Opened(ready, self.uuids.get(number, f"GPU-{number}"), f"host{number}", "", 3, 8)
+            if ready
+            else Gone(machine)
+        )
         self.said.append((number, opened))
 
     def give(self, number, work):
@@ -184,6 +191,14 @@ def test_a_gpu_that_does_not_open_is_left_out(tmp_path):
     assert run.complete and set(places(run).values()) == {"GPU-1"}
 
 
+def test_two_actors_on_one_gpu_are_refused(tmp_path):
+    fleet = Fleet([H200, H200])
+    fleet.uuids = {1: "GPU-0"}
+    with pytest.raises(Unavailable, match=r"have both got GPU-0 on .*type `unset RAY_\w+` where Ray"):
+        bench(fleet, tmp_path)
+    assert fleet.ended and not fleet.done
+
+
 def test_every_gpu_measures_everything_and_one_that_stands_apart_is_named(tmp_path):
     fleet, out = Fleet([H200] * 5), tmp_path / "r.json"
     fleet.slow = {3: 1.2}
@@ -194,6 +209,9 @@ def test_every_gpu_measures_everything_and_one_that_stands_apart_is_named(tmp_pa
     assert "crash small float32 pycuda:fine: median of 5 GPUs 10.02 \u00b5s, spread -0.2 to +19.8 %" in text
     assert "outlier: GPU-3 on host3: +19.8 % at crash small float32 pycuda:fine" in text
     assert text.count("outlier") == 3
+    assert "5 GPUs; each kernel, size and dtype is from all that could: " in text
+    run.machine.device = "cpu"
+    assert "pycuda:fine: median of 5 actors on CPUs 10.02 \u00b5s" in "\n".join(report.lines(run))
     assert report.outliers({"a": 1.0, "b": 1.0, "c": 9.0}) == (1.0, [])  # of three none is told
 
 
@@ -205,6 +223,42 @@ def test_a_gpu_that_is_lost_where_all_measure_everything_costs_its_own_numbers(t
         ("small", "ok"), ("medium", "ok"), ("large", "error")
     ]  # fmt: skip
     assert run.complete and sorted(size for _, size in fleet.done) == ["medium", "small"]
+
+
+def test_an_interrupted_run_in_which_all_measure_everything_goes_on_where_each_gpu_stopped(tmp_path):
+    out = tmp_path / "r.json"
+    bench(Fleet([H200, H200]), tmp_path, every=True, output=out)
+    run = file.load(out)
+    run.complete = False
+    run.places = [place for place in run.places if place.gpu == "GPU-0" or place.size == "small"]
+    file.save(run, out)  # all groups have rows
+    fleet = Fleet([H200, H200])
+    run = bench(fleet, tmp_path, every=True, resume=out, seed=run.options["seed"])
+    assert sorted(fleet.done) == [(1, "large"), (1, "medium")]
+    assert run.complete and len(run.places) == 6 and len([c for c in run.cases if c.backend == "pycuda"]) == 3
+    assert bench(Fleet([]), tmp_path, every=True, resume=out, seed=run.options["seed"]).complete  # none is opened
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_gpu_that_has_not_opened_is_told_and_one_that_opens_late_gets_its_share(tmp_path, monkeypatch, every):
+    monkeypatch.setattr(several, "OPENING", 0.0)
+
+    class Late(Fleet):
+        def reports(self, seconds):
+            late = [one for one in self.said if one[0] == 1 and isinstance(one[1], Opened)]
+            self.said = [one for one in self.said if one not in late]
+            if self.done:  # GPU 0 has worked
+                return late or super().reports(seconds)
+            found = super().reports(seconds)
+            self.said += late
+            return found
+
+    fleet = Late([H200, H200])
+    with pytest.warns(UserWarning, match="1 of 2 GPUs has not opened within .* another job of Ray has it, or no proc"):
+        run = bench(fleet, tmp_path, every=every, timeout=inf)
+    done = [number for number, _ in fleet.done]
+    assert run.complete and 1 in done
+    assert len(done) == (6 if every else 3)
 
 
 def test_a_gpu_keeps_its_kernel_and_takes_long_groups_first(groups):
@@ -241,11 +295,32 @@ def test_what_is_for_one_gpu_is_refused(tmp_path, monkeypatch):
         bench(Fleet([H200]), tmp_path, cross_check="cupti")
 
 
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
+def test_without_ray_the_error_says_what_to_install_and_no_variable_stays(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    before = dict(os.environ)
     found = CliRunner().invoke(main, ["bench", "gelu", "--gpus", "all"])
+    assert os.environ == before
     assert found.exit_code == 2
     assert f"Error: --gpus needs Ray, which is not installed; {advice.extra('ray')}" in found.output
+
+
+def test_a_run_of_several_gpus_goes_on_without_ray_on_one(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    out, spec = tmp_path / "r.json", str(tmp_path / "crash.py")
+    run = bench(Fleet([H200]), tmp_path, output=out)
+    del run.cases[2:], run.places[1:]
+    run.complete = False
+    file.save(run, out)
+    found = CliRunner().invoke(main, ["bench", spec, "--resume", str(out)])
+    assert found.exit_code == 2 and "without Ray, --gpus none takes one GPU, also where --resume" in found.output
+    taken = {}
+    monkeypatch.setattr(runs, "bench", lambda *kernels, **options: taken.update(options) or run)
+    CliRunner().invoke(main, ["bench", spec, "--resume", str(out), "--gpus", "none"])
+    assert "session" not in taken and taken["resume"] == str(out)
+    run.cases.append(msgspec.structs.replace(run.cases[0], size="large"))
+    assert "1 more is from a continuation with --gpus none" in report.lines(run)
+    with pytest.raises(InputError, match="--gpus none is for one GPU without Ray, and --every-gpu for several"):
+        cudalab.bench("gelu", gpus="none", every_gpu=True)
 
 
 # ---- with Ray ------------------------------------------------------------------------------------------------------
