@@ -91,6 +91,12 @@ class Several(Session):
             raise InputError("--cross-check is for one GPU; leave it out, or --gpus")
         return super().measure(planned, resumed, ready)
 
+    def fitted(self, groups: Sequence[Group], known: Sequence[Case] = ()) -> list[Group]:
+        """Raise InputError for a size that is to fit into memory: it is found for one GPU."""
+        if any(group.fit for group in groups):
+            raise InputError("--size fit is for one GPU; beside --gpus give a size, such as what it chooses on one")
+        return list(groups)
+
     @property
     def ready(self) -> Ready:
         """What the first GPU said when it was opened; its machine stands for all."""

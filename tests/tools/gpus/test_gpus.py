@@ -293,6 +293,8 @@ def test_what_is_for_one_gpu_is_refused(tmp_path, monkeypatch):
         bench(Fleet([H200]), tmp_path, device="cuda:1")
     with pytest.raises(InputError, match="--cross-check is for one GPU"):
         bench(Fleet([H200]), tmp_path, cross_check="cupti")
+    with pytest.raises(InputError, match="--size fit is for one GPU"):
+        bench(Fleet([H200]), tmp_path, sizes="fit")
 
 
 def test_without_ray_the_error_says_what_to_install_and_no_variable_stays(monkeypatch):
