@@ -226,7 +226,7 @@ processes = click.option("--processes", default=0, metavar="N", type=click.IntRa
                          "0.7 %; 1 on the CPU.")  # fmt: skip
 gpus = click.option("--gpus", default="", metavar="LIST", callback=not_blank,
                     help="Use several GPUs: all, numbers such as 0,1, or those of a card or a host, such as H200. "
-                    "Without a GPU, numbers are actors on the CPU. Default, and none: one GPU.")  # fmt: skip
+                    "Without a GPU, numbers are actors on the CPU. Default: one GPU, as none.")  # fmt: skip
 ray = click.option("--ray", default="", metavar="ADDRESS", callback=not_blank,
                    help="Use the GPUs of a Ray cluster: HOST:6379, or auto on one of its hosts. Default: those of this "
                    "host.")  # fmt: skip
