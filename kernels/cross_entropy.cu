@@ -56,7 +56,7 @@ __device__ __forceinline__ void add_packs(Running& mine, const Pack* packs, cons
 // 16 bits: 9 instructions an element, where float32 has 14, since memory leaves half the time for an element.
 template <class T> __device__ __forceinline__ void add_packs(Running& mine, const Pack* packs, const T*) {
     constexpr int n = FLIGHT * WIDE / 2;
-    const auto* const pairs = reinterpret_cast<const typename Two<T>::type*>(packs[0].v);
+    const auto* const pairs = reinterpret_cast<const typename Two<T>::type*>(packs);
     const float found = largest_in<n>(pairs), top = fmaxf(mine.top, found);
     mine.sum = mine.in_units_of(top) + sum_of_powers<n>(pairs, found, top);
     mine.top = top;

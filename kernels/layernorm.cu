@@ -30,10 +30,10 @@ extern "C" __global__ void layernorm_plain(const scalar_t* __restrict__ x, const
 // The row stays in registers and is read once. It has blockDim.x threads, a power of two: part of a warp, a warp, or
 // the whole block (then blockDim.y is 1; else blockDim.y rows share the block), each with up to MOST packs. What a
 // longer row has beyond that is read twice.
-// The memory pipe is full when the threads of a multiprocessor have enough bytes in flight. With 32 numbers of float32 or
-// 64 of 16 bits a thread only half as many threads fit, but each loads more. On an H200: 0.97 of a copy's speed in float32;
-// in 16 bits 0.96 at 8,192 x 16,384 (0.90 where they were kept as float32) and 0.84 at 8,192 x 4,096, where four barriers
-// instead of one cost a fifth.
+// The memory pipe is full when the threads of a multiprocessor have enough bytes in flight. With 32 numbers of float32
+// or 64 of 16 bits a thread only half as many threads fit, but each loads more. On an H200: 0.98 of a copy's speed in
+// float32; in 16 bits 0.96 at 8,192 x 16,384 (0.90 where they were kept as float32) and 0.85 at 8,192 x 4,096. Four
+// barriers instead of one cost a fifth there.
 
 constexpr int MOST = 32 / WIDE;
 
@@ -190,10 +190,10 @@ __device__ __forceinline__ void eight_a_thread(const scalar_t* x, const scalar_t
     }
 }
 
-// Two exchanges between warps of one number each, where layernorm_vec has one exchange of several. On an H200 in float32:
-// 1 to 3 % less time than layernorm_vec for rows of 512 to 4,096 numbers; at 32,768 x 4,096 1 % less, 0.99 of a copy's
-// speed. In 16 bits 3 to 7 % less at 8,192 x 4,096, 15 % more at 8,192 x 16,384. Few rows leave too few threads: 5.3 us at
-// 128 x 768, where layernorm_vec takes 4.9.
+// Two exchanges between warps of one number each, where layernorm_vec has one exchange of several. On an H200 in
+// float32: 1 to 3 % less time than layernorm_vec for rows of 512 to 4,096 numbers; at 32,768 x 4,096 1 % less, 0.99 of a
+// copy's speed. In 16 bits 3 to 7 % less at 8,192 x 4,096, 15 % more at 8,192 x 16,384. Few rows leave too few threads:
+// 5.3 us at 128 x 768, where layernorm_vec takes 4.9.
 extern "C" __global__ void __launch_bounds__(512, 4)
     layernorm_eight(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma,
                     const scalar_t* __restrict__ beta, scalar_t* __restrict__ y, int cols, float eps) {

@@ -41,9 +41,10 @@ extern "C" __global__ void softmax_online(const scalar_t* __restrict__ x, scalar
 // the whole block (then blockDim.y is 1; else blockDim.y rows share the block). A thread keeps up to HELD elements of
 // float32 or twice as many of 16 bits, the most that 64 registers allow, which is 1,024 threads on a multiprocessor; 128
 // bytes a thread fill the memory pipe. What a longer row has beyond that is read twice.
-// On an H200: 0.97 to 0.99 of a copy's speed at 8,192 x 4,096 and 4,096 x 16,384. With one barrier instead of four, and as
-// many threads as a row has work for, rows of 128 columns went from 0.38 and 0.19 to 0.98 and 0.89. 16 bits kept as
-// float32 had half of the loads in flight: 0.88 at 4,096 x 16,384. Rows of 65,536 columns: 0.77, where float32 is read in part twice.
+// On an H200: 0.97 to 0.99 of a copy's speed at 8,192 x 4,096 and 4,096 x 16,384. With one barrier instead of four, and
+// as many threads as a row has work for, rows of 128 columns went from 0.38 and 0.19 to 0.98 and 0.89. 16 bits kept as
+// float32 had half of the loads in flight: 0.88 at 4,096 x 16,384. Rows of 65,536 columns: 0.77; float32 is read in part
+// twice there.
 #define HELD 32
 
 // The elements of a thread as float32.
@@ -174,8 +175,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 
 // The row lies in the registers of a cluster of 2 to 8 blocks, so that 65,536 columns are read once. Two blocks of 512
-// threads fit on a multiprocessor: while one waits for its cluster, the other loads. On an H200 at 1,024 x 65,536: 0.86 of
-// a copy's speed, in bfloat16 0.82.
+// threads fit on a multiprocessor: while one waits for its cluster, the other loads. On an H200 at 1,024 x 65,536: 0.86
+// of a copy's speed, in bfloat16 0.82.
 extern "C" __global__ void __launch_bounds__(1024)
     softmax_cluster(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, int cols) {
     __shared__ Running table[Cluster::most];
