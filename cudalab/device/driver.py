@@ -25,6 +25,7 @@ from cudalab.spec.card import Card
 
 CAPTURE_THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 MEMORY_TYPE = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+NOT_READY = 600  # CUDA_ERROR_NOT_READY
 KERNEL_NODE, COPY_NODE = 0, 1  # CU_GRAPH_NODE_TYPE_KERNEL and _MEMCPY
 
 
@@ -233,7 +234,7 @@ class Event:
         ask("cuEventCreate", ctypes.byref(handle), 0)
         self.handle = handle
         self._record, self._elapsed = libcuda().cuEventRecord, newest("cuEventElapsedTime")
-        self._wait = libcuda().cuEventSynchronize
+        self._wait, self._query = libcuda().cuEventSynchronize, libcuda().cuEventQuery
 
     def record(self, stream: ctypes.c_void_p) -> None:
         if code := self._record(self.handle, stream):
@@ -243,6 +244,12 @@ class Event:
         """Wait until the work before this point is over."""
         if code := self._wait(self.handle):
             raise refused("a wait for an event", code)
+
+    def over(self) -> bool:
+        """Whether the work before this point is over."""
+        if (code := self._query(self.handle)) not in (0, NOT_READY):
+            raise refused("a look at an event", code)
+        return not code
 
     def until(self, later: Event) -> float:
         """Seconds from this event to a later one; both are over."""

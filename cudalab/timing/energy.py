@@ -95,12 +95,22 @@ def energy_clock(
     watts: list[float] = []
     beside = Beside(hot, WHERE, notes, reused)
 
+    def read() -> float:
+        return load.look(device.nvml.energy)
+
+    def lead() -> None:
+        """Load, with looks at the counter as in a window: the first of them may leave gaps."""
+        end = perf_counter() + LEAD
+        while perf_counter() < end:
+            load.keep(READ)
+            read()
+
     def sample() -> list[float]:
         idle_power(device, load.alive)
         beside.begin()
         work.before()
-        load.keep(LEAD)
-        found = window(device.nvml.energy, WINDOW, lambda: load.keep(READ))
+        lead()
+        found = window(read, WINDOW, lambda: load.keep(READ))
         load.stop()
         work.run()
         work.verify()

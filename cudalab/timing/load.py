@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Callable
-from itertools import cycle, pairwise
+from itertools import pairwise
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from cudalab.base.errors import LaunchError
 from cudalab.device import driver
 
 CHUNK = 2e-3  # seconds of work between two readings of the time
-AHEAD = 2  # chunks that are enqueued before the host waits for the oldest
+AHEAD = 2  # chunks that are enqueued at least before the host waits for the oldest
+LONGER = 2.0  # times that a later look may take as long as the longest so far
 SAMPLES = 4  # chunks that are timed right after a load
 MOST = 1000  # runs in a chunk
 REUSED = 0.5  # of the time in a batch: where all runs take less under load, they do other work there
@@ -28,6 +29,8 @@ GAPS = (
     "lower under load"
 )
 BEAT = 0.2  # seconds between two signs of life; telling one takes some microseconds
+
+T = TypeVar("T")
 
 
 def paced(tell: Callable[[], object], now: Callable[[], float] = perf_counter) -> Callable[[], None]:
@@ -58,19 +61,28 @@ class Load:
         self._repeats = int(np.clip(np.ceil(CHUNK / once), 1, max(MOST // runs, 1)))
         self.runs = runs * self._repeats  # in a chunk
         self.done = 0  # runs that have ended
-        self._marks = cycle([driver.Event() for _ in range(AHEAD + 1)])
+        self._ahead = AHEAD
+        self._free: list[driver.Event] = []
         self._edges = [driver.Event() for _ in range(2 * SAMPLES + 1)]
         self._under_way: deque[driver.Event] = deque()
 
     def advance(self) -> int:
-        """Enqueue a chunk, wait until at most AHEAD are under way, and return how many runs have ended."""
+        """Enqueue a chunk, wait for the oldest ones where too many are ahead, and return how many runs have ended."""
         self._chunk()
-        self._under_way.append(mark := next(self._marks))
+        self._under_way.append(mark := self._free.pop() if self._free else driver.Event())
         mark.record(self._handle)
-        if len(self._under_way) > AHEAD:
-            self._wait(self._under_way.popleft())
+        while len(self._under_way) > self._ahead or (self._under_way and self._under_way[0].over()):
+            self._free.append(oldest := self._under_way.popleft())
+            self._wait(oldest)
             self.done += self.runs
         return self.done
+
+    def look(self, read: Callable[[], T]) -> T:
+        """What `read` returns, under load. The host stays ahead by LONGER times what a call has taken so far."""
+        begun = perf_counter()
+        value = read()
+        self._ahead = max(self._ahead, AHEAD + int(np.ceil(LONGER * (perf_counter() - begun) / CHUNK)))
+        return value
 
     def keep(self, seconds: float) -> int:
         """Run for `seconds`, and return how many runs have ended. The last chunks still run then."""
@@ -95,7 +107,8 @@ class Load:
     def stop(self) -> None:
         """Wait for all work that is under way."""
         while self._under_way:
-            self._wait(self._under_way.popleft())
+            self._free.append(oldest := self._under_way.popleft())
+            self._wait(oldest)
         self._stream.synchronize()
 
     def _wait(self, mark: driver.Event) -> None:

@@ -114,7 +114,7 @@ def sustained_clocks(
         beside["sustained"].begin()
         work.before()
         start = perf_counter()
-        settled, readings = settle(device.nvml.under_load, load.advance)
+        settled, readings = settle(lambda: load.look(device.nvml.under_load), load.advance)
         see(sustained_load_s=perf_counter() - start)
         notes.extend(note for note in remarks(settled, readings, device.nvml.why_untold) if note not in notes)
         taken = load.samples(lambda: clock_now("sustained_sm_hz"))

@@ -11,7 +11,7 @@ import pytest
 
 from cudalab.base import stats
 from cudalab.base.errors import InputError, LaunchError
-from cudalab.timing import energy, sustained
+from cudalab.timing import energy, load, sustained
 from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
 from cudalab.timing.load import BEAT, GAPS, paced
@@ -164,13 +164,29 @@ def test_signs_of_life_are_told_at_most_once_in_each_beat():
     assert min(spans) >= BEAT and max(spans) < 2 * BEAT
 
 
+def test_the_host_stays_ahead_of_a_look_that_takes_long(monkeypatch):
+    """Chunks of 2 ms, none of which ends before the host waits for it; then all end at once."""
+    over, clock = [False], iter([0.0, 0.03])
+    event = SimpleNamespace(record=lambda stream: None, wait=int, over=lambda: over[0])
+    monkeypatch.setattr(load.driver, "Event", lambda: event)
+    monkeypatch.setattr(load, "perf_counter", lambda: next(clock))
+    runs = []
+    loaded = load.Load(SimpleNamespace(handle=0), lambda: runs.append(0), 1e-3)
+    assert [loaded.advance() for _ in range(4)] == [0, 0, 2, 4]
+    assert loaded.look(lambda: "value") == "value"
+    assert [loaded.advance() for _ in range(32)] == [4] * 30 + [6, 8]
+    assert len(runs) - loaded.done == 2 * (load.AHEAD + 30)  # 60 ms
+    over[0] = True
+    assert loaded.advance() == len(runs)
+
+
 def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
     """A run of 1 ms, which takes so many in a batch on new contents."""
     card = Card()
-    load = SimpleNamespace(keep=lambda seconds: card.advance(), stop=lambda: None, alive=int)
+    fake = SimpleNamespace(keep=lambda seconds: card.advance(), stop=int, alive=int, look=lambda read: read())
     work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
     device = SimpleNamespace(nvml=SimpleNamespace(energy=card.read), stream=None)
-    monkeypatch.setattr(energy, "Load", lambda *given: load)
+    monkeypatch.setattr(energy, "Load", lambda *given: fake)
     monkeypatch.setattr(energy, "idle_power", lambda device, alive: 75.0)
     monkeypatch.setattr(energy, "window", partial(energy.window, now=card.now))
     notes = []
@@ -188,11 +204,11 @@ def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
 @pytest.mark.parametrize("skips", ["burst", "sustained"])
 def test_runs_that_skip_work_in_a_burst_or_under_load_have_neither_time(monkeypatch, skips):
     """Runs of 1 ms, and of the same in a batch, but for those of one kind in a batch on new contents."""
-    load = SimpleNamespace(keep=int, stop=int, advance=int, samples=lambda meanwhile: meanwhile() or [1e-3] * 4)
+    fake = SimpleNamespace(keep=int, stop=int, advance=int, samples=lambda meanwhile: meanwhile() or [1e-3] * 4)
     work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
     told = SimpleNamespace(under_load=lambda: {"sm_hz": 1e9}, why_untold=lambda *names: "")
     device = SimpleNamespace(nvml=told, stream=SimpleNamespace(synchronize=int))
-    monkeypatch.setattr(sustained, "Load", lambda *given: load)
+    monkeypatch.setattr(sustained, "Load", lambda *given: fake)
     monkeypatch.setattr(sustained, "REST", 0.0)
     monkeypatch.setattr(sustained, "settle", lambda *given: (True, [(0.0, {"sm_hz": 1e9, "power_w": 500.0})]))
     batch, notes = [1e-3], []
