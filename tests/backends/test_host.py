@@ -292,19 +292,6 @@ def test_where_the_reason_or_a_note_names_the_undefined_line_the_reason_asks_not
     assert "was every element written?" in notes["forgiven"].reason  # GPUs accept what its note says
 
 
-SPEC = """import numpy as np
-from cudalab import Budget, Kernel, Launch
-
-def launch(x, y):
-    return Launch((-(-x.size // 256),), (256,), (x, y, np.int32(x.size)))
-
-own = Kernel(
-    file=__file__, summary="y = 2 x", dtypes=("float32",), sizes={"small": (1024,)}, edges=((256,),),
-    reference=lambda x: 2 * x, entries={"twice": launch, "fine": launch}, budgets={"float32": Budget(0.5)},
-)
-"""
-
-
 WRITES = """#include <unistd.h>
 __global__ void twice(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
