@@ -151,7 +151,8 @@ class _Worker:
     def do(self, task: Task) -> Done:
         assert self.job is not None
         for name, path in task.files.items():
-            if cuda_source.digest(Path(path)) != self.setup.sources[name]:
+            known = self.setup.sources.get(name)  # none of a module that was first imported during the run
+            if known and cuda_source.digest(Path(path)) != known:
                 raise InputError(f"{path} has changed since this run began")
         self.job.known = dict(task.known)
         module, _, function = task.handler.partition(":")

@@ -67,12 +67,12 @@ def _names(file: Path) -> Iterator[str]:
 
 
 def _of_user(file: Path) -> bool:
-    resolved = file.resolve()
-    return not any(resolved.is_relative_to(place) for place in _installed())
+    return not any(where.is_relative_to(place) for where in (file.absolute(), file.resolve()) for place in _installed())
 
 
 @cache
 def _installed() -> tuple[Path, ...]:
+    """Folders of installed modules, as they are named and where links lead."""
     known = sysconfig.get_paths()
     places = [known[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     places += [
@@ -80,4 +80,4 @@ def _installed() -> tuple[Path, ...]:
         str(LAB),
         *(p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")),
     ]
-    return tuple(Path(place).resolve() for place in places)
+    return tuple({form for place in places for form in (Path(place).absolute(), Path(place).resolve())})

@@ -21,6 +21,7 @@ WINDOW = 2.0  # seconds at least, beside a counter that steps about every 0.1 s
 LEAD = 0.2  # seconds of load before a window
 REST, IDLE = 0.5, 1.0  # seconds without work before idle power is measured, and of its window at least
 READ = 5e-3  # seconds between two readings of the counter
+EARLY = 0.2  # seconds before the end of a window in which the counter is read again: two of its steps
 STILL = 1.0  # seconds after which a counter that does not move is no counter
 WIDTH = 0.03  # relative width at which the median of a process's windows is known
 BUDGET = LOADED["energy"]  # seconds of windows for each variant, in all processes of a run
@@ -37,17 +38,18 @@ class Window:
 
 
 def window(
-    read: Callable[[], float], seconds: float, pass_time: Callable[[], int], now: Callable[[], float] = perf_counter
+    read: Callable[[], float], seconds: float, go_on: Callable[[float], int], now: Callable[[], float] = perf_counter
 ) -> Window:
     """The first window of at least `seconds`.
 
-    `read` gives the counter in joules; `pass_time` lets a moment pass and returns how many runs have ended so far.
+    `read` gives the counter in joules; `go_on` lets so many seconds pass and returns how many runs have ended so far.
+    The counter is read before the first step and again shortly before the last: a reading may leave gaps in the load.
     Raises LaunchError where the counter stands still.
     """
     counted, seen = read(), now()
     begin: tuple[float, float, int] | None = None
     while True:
-        runs = pass_time()
+        runs = go_on(max(READ, begin[1] + seconds - EARLY - seen) if begin else READ)
         joules, at = read(), now()
         if joules == counted:
             if at - seen > STILL:
@@ -72,9 +74,11 @@ def idle_power(device: Gpu, alive: Callable[[], object]) -> float:
         device.stream.synchronize()
         sleep(REST)
 
-        def rest() -> int:
-            sleep(READ)
-            alive()
+        def rest(seconds: float) -> int:
+            end = perf_counter() + seconds
+            while perf_counter() < end:
+                sleep(READ)
+                alive()
             return 0
 
         found = window(device.nvml.energy, IDLE, rest)
@@ -110,7 +114,7 @@ def energy_clock(
         beside.begin()
         work.before()
         lead()
-        found = window(read, WINDOW, lambda: load.keep(READ))
+        found = window(read, WINDOW, load.keep)
         load.stop()
         work.run()
         work.verify()

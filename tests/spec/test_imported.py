@@ -47,6 +47,18 @@ def test_the_users_modules_are_found_and_no_others(spec, tmp_path):
     assert imported.files(Path(find.kernel("gelu").file)) == {}
 
 
+def test_a_package_that_a_link_installs_is_none_of_the_users_files(spec, tmp_path, monkeypatch):
+    name, kernel = spec
+    place = tmp_path / "site-packages"
+    place.mkdir()
+    (place / name).symlink_to(tmp_path / name)
+    monkeypatch.syspath_prepend(str(place))
+    imported._installed.cache_clear()
+    monkeypatch.setattr(sys.modules[name], "__file__", str(place / name / "__init__.py"))
+    assert name not in imported.files(Path(kernel.file))
+    imported._installed.cache_clear()
+
+
 def test_a_change_of_what_a_spec_imports_changes_its_sources(spec, tmp_path):
     """Else a run that is resumed would mix rows of two specs."""
     name, kernel = spec

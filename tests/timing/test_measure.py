@@ -96,16 +96,17 @@ class Card:
     """Draws 400 W, steps its counter every 0.1 s, and runs 1,000 times a second. Its time passes when asked."""
 
     def __init__(self, watts=400.0, still=False):
-        self.time, self.watts, self.still = 3.017, watts, still
+        self.time, self.watts, self.still, self.reads = 3.017, watts, still, 0
 
     def read(self):
+        self.reads += 1
         return 0.0 if self.still else self.watts * 0.1 * (self.time // 0.1)
 
     def now(self):
         return self.time
 
-    def advance(self):
-        self.time += 0.002
+    def advance(self, seconds=0.002):
+        self.time += seconds
         return int(1000 * self.time)
 
 
@@ -116,6 +117,7 @@ def test_a_window_begins_and_ends_at_a_step_of_the_counter(seconds):
     assert seconds <= found.seconds <= seconds + 0.105
     assert found.joules / found.seconds == pytest.approx(400, rel=0.03 if seconds < 1 else 0.002)
     assert found.joules / found.runs == pytest.approx(0.4, rel=0.03 if seconds < 1 else 0.002)
+    assert card.reads * energy.READ < 2 * (0.1 + energy.EARLY)  # at both ends of a window, whatever its length
     with pytest.raises(LaunchError, match="has not moved for 1 s"):
         energy.window(Card(still=True).read, seconds, (still := Card()).advance, still.now)
 
@@ -183,7 +185,7 @@ def test_the_host_stays_ahead_of_a_look_that_takes_long(monkeypatch):
 def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
     """A run of 1 ms, which takes so many in a batch on new contents."""
     card = Card()
-    fake = SimpleNamespace(keep=lambda seconds: card.advance(), stop=int, alive=int, look=lambda read: read())
+    fake = SimpleNamespace(keep=card.advance, stop=int, alive=int, look=lambda read: read())
     work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
     device = SimpleNamespace(nvml=SimpleNamespace(energy=card.read), stream=None)
     monkeypatch.setattr(energy, "Load", lambda *given: fake)
