@@ -118,7 +118,7 @@ def nvcc_that(tmp_path, monkeypatch):
     def does(*lines):
         (tmp_path / "nvcc").write_text("\n".join(["#!/bin/sh", *lines, ""]))
         (tmp_path / "nvcc").chmod(0o755)
-        nvcc._broken.cache_clear()
+        nvcc.broken.cache_clear()
 
     return does
 
