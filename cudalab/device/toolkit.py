@@ -55,11 +55,11 @@ def driver_version() -> tuple[int, int] | None:
 
 def no_nvcc() -> str:
     """What to say and to type where there is no nvcc."""
-    said = "nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH"
+    said = "nvcc is not on PATH; install the CUDA toolkit and add its bin folder to PATH"
     version = driver_version()
     if version and version[0] < MAJOR:
         return f"{said} (CUDA {version[0]}, which the driver is of, has no wheel of nvcc)"
-    return f"{said}, or type: {COMMAND}{'' if version else f' --cuda {MAJOR}'} (from wheels, {SIZE} to download)"
+    return f"{said}, or type: {COMMAND}{'' if version else f' --cuda {MAJOR}'}, which downloads {SIZE}"
 
 
 def for_make() -> str:

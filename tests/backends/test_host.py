@@ -73,9 +73,7 @@ def test_without_nvcc_the_reason_and_the_line_are_said(no_nvcc, tmp_path, name):
     if REASONS[name]:
         assert isinstance(caught.value, NotOnCpu) and caught.value.compiled == 0
         assert said.startswith(f"{REASONS[name]} cannot run on the CPU") and "\n" not in said
-        assert said.endswith(
-            "(and not compiled by nvcc: nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH)"
-        )
+        assert "(and not compiled by nvcc: nvcc is not on PATH; install the CUDA toolkit and add" in said
     else:
         assert isinstance(caught.value, CompileError)
         assert "intrinsic.cu:5:5: error: '__prof_trigger'" in said

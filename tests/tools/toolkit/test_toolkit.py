@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -99,11 +101,21 @@ def test_without_pycuda_the_lab_says_what_to_type(machine, monkeypatch, driver, 
 
 
 @pytest.mark.parametrize(
-    ("driver", "said"), [(0, "toolkit --cuda 13 (from"), (13000, "toolkit (from"), (12080, "no wheel")]
+    ("driver", "said"), [(0, "toolkit --cuda 13, which"), (13000, "toolkit, which"), (12080, "no wheel")]
 )
 def test_without_nvcc_the_lab_says_what_to_type(machine, driver, said):
     machine(driver)
     assert said in toolkit.no_nvcc()
+
+
+def test_an_nvcc_off_path_is_put_onto_it_for_pycuda(machine, monkeypatch):
+    folder = machine(13000, "home")
+    monkeypatch.setattr(cuda.driver, "missing", lambda: None)
+    monkeypatch.setattr(cuda, "installed", lambda name: True)
+    for name in ("pycuda", "pycuda.driver"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace())
+    assert cuda.missing.__wrapped__() is None
+    assert os.environ["PATH"].split(os.pathsep) == [str(folder / "path" / "bin"), str(folder / "home" / "bin")]
 
 
 @pytest.fixture
