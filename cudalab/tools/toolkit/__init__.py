@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import sysconfig
@@ -23,6 +24,8 @@ WHEELS = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-run
 PYCUDA = "pycuda>=2025.1.2"  # the first for CUDA 13
 PIP_ENDS = 3600.0  # seconds; a download may be slow
 LINES = 15  # of pip's message that are shown
+
+NEWEST = 99  # a minor version that is beyond all
 
 Say = Callable[[str], object]
 
@@ -72,7 +75,9 @@ def _version(text: str) -> tuple[int, int]:
     major, _, minor = text.partition(".")
     if not major.isdigit() or not (minor or "0").isdigit():
         raise InputError(f"--cuda takes a version of CUDA, such as {toolkit.MAJOR}.0, not {text!r}")
-    return int(major), int(minor) if minor else 99
+    if int(major) > toolkit.MAJOR:
+        raise InputError(f"--cuda takes a version of CUDA {toolkit.MAJOR}, the newest that the lab knows, not {text!r}")
+    return int(major), int(minor) if minor else NEWEST
 
 
 def _need_what_compiles(pycuda: bool) -> None:
@@ -173,7 +178,7 @@ def _pip(*words: str, **environment: str) -> None:
     done = program.run(command, PIP_ENDS, text=True, errors="replace", env={**os.environ, **environment})
     if done.returncode:
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-LINES:])
-        raise Unavailable(f"this failed: {' '.join(command)}\n{said}")
+        raise Unavailable(f"this failed: {shlex.join(command)}\n{said}")
 
 
 @contextmanager

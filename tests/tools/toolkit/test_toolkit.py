@@ -170,6 +170,7 @@ def test_without_a_driver_a_version_installs_nvcc_alone(machine, pip):
         (0, "", Unavailable, "no NVIDIA driver .* name a version: cudalab toolkit --cuda 13"),
         (12080, "", Unavailable, "CUDA 12.8 has no wheel of nvcc .* install a CUDA 12 toolkit"),
         (0, "new", InputError, "such as 13.0, not 'new'"),
+        (0, "14", InputError, "of CUDA 13, the newest that the lab knows, not '14'"),
         (0, "13.x", InputError, "such as 13.0, not '13.x'"),
     ],
 )
