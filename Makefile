@@ -13,8 +13,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-# On a machine with a GPU and a CUDA toolkit the environment has the GPU libraries of the toolkit's CUDA version.
-CUDA := $(shell nvidia-smi -L >/dev/null 2>&1 && nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+# On a machine with a GPU the environment has the GPU libraries of the toolkit's CUDA version. Where nvcc is not on PATH,
+# `cudalab toolkit` installs it from wheels of the driver's version, and PyCUDA with it.
+DRIVER := $(shell $(PYTHON) -I cudalab/device/toolkit.py)
+CUDA := $(firstword $(DRIVER))
 EXTRAS := torch report inspect $(if $(CUDA),cuda$(CUDA))
 READY = $(VENV)/.ready$(CUDA)
 TOOLS = $(VENV)/.tools$(CUDA)
@@ -110,11 +112,15 @@ STAGE = stage() { echo "  $$1 ..."; begun=$$(date +%s); shift; "$$@" || exit 1; 
 	echo "    $$(( $$(date +%s) - begun )) s"; }
 EXTRA = $(foreach extra,$(1),&& stage "$(SAYS_$(extra))" $(PIP) 'cudalab[$(extra)]')
 
+TOOLKIT = $(if $(filter wheels,$(DRIVER)),&& { $(BIN)/cudalab toolkit || \
+	{ echo "To go on without the GPU: make $(MAKECMDGOALS) DRIVER="; exit 1; }; })
+
 $(READY): setup.cfg pyproject.toml constraints.txt
 	@echo "Installing cudalab and what it runs with into $(VENV). This happens once and takes 1 to 5 minutes,"
 	@echo "most of it for the download of PyTorch."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(STAGE); stage "cudalab itself, with NumPy and SciPy" $(PIP) -e . $(call EXTRA,$(EXTRAS))
+	@first=$$(date +%s); $(STAGE); stage "cudalab itself, with NumPy and SciPy" $(PIP) -e . $(TOOLKIT) \
+	$(call EXTRA,$(EXTRAS)) && echo "Ready after $$(( $$(date +%s) - first )) s."
 	@touch $@
 
 $(TOOLS): $(READY)

@@ -64,6 +64,13 @@ def upgrade() -> str:
     return named.get(way()) or f"{_install()} -U {NAME}"
 
 
+def installer() -> list[str]:
+    """The command that installs packages into this environment, for a program to run; options and names follow."""
+    if way() in (UV, UV_TOOL) or not find_spec("pip"):
+        return ["uv", "pip", "install", "--python", sys.executable]
+    return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+
+
 def _install() -> str:
     """The command that installs into this environment; it names the environment where another one is active."""
     if way() == UV or not find_spec("pip"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from cudalab import backends, host
 from cudalab.base import cache, packages, program
 from cudalab.base.errors import Unavailable
-from cudalab.device import cpu, cuda, driver, nvml
+from cudalab.device import cpu, cuda, driver, nvml, toolkit
 from cudalab.engine.cross_check import nvbench
 from cudalab.engine.messages import PROCESSES, UP_TO
 from cudalab.tools.inspect import compilers
@@ -26,7 +26,7 @@ def findings() -> Iterator[Finding]:
     yield "CPU", "", cpu.cpu_name()
     yield _finding("GPU", no_gpu, "" if no_gpu else _gpus())
     compiler = cuda.nvcc()
-    no_nvcc = "" if compiler else "not on PATH; install the CUDA toolkit"
+    no_nvcc = "" if compiler else toolkit.no_nvcc()
     yield _asked("nvcc", no_nvcc, lambda: _version(compiler or ""))
     yield _asked("host compiler", no_compiler, host.compiler_version)
     yield "cache", *_cache()
@@ -116,4 +116,5 @@ def _gpus() -> str:
 def _version(compiler: str) -> str:
     done = program.run([compiler, "--version"], text=True)
     lines = [line for line in done.stdout.splitlines() if "release" in line]
-    return f"{compiler}: {lines[-1].strip()}" if lines else compiler
+    where = f"{compiler} (from wheels)" if toolkit.from_wheels(compiler) else compiler
+    return f"{where}: {lines[-1].strip()}" if lines else where

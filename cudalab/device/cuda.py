@@ -13,7 +13,7 @@ from typing import Any
 from cudalab.base import advice
 from cudalab.base.cache import use_for
 from cudalab.base.errors import CompileError
-from cudalab.device import constants, driver, kept_data
+from cudalab.device import constants, driver, kept_data, toolkit
 from cudalab.device.arrays import installed
 from cudalab.device.lowered import of_names
 from cudalab.spec import compile_options, cuda_source, entry_names
@@ -33,21 +33,33 @@ def missing() -> str | None:
     if reason := driver.missing():
         return reason
     if not installed("pycuda"):
-        how = advice.extra("cuda12")
-        return f"PyCUDA is not installed; {how} (or cuda13, as your driver has; it needs a CUDA toolkit)"
+        return f"PyCUDA is not installed; {_pycuda_advice()}"
     try:
         import pycuda.driver  # noqa: F401
     except ImportError as error:
-        return f"PyCUDA does not load: {error}; reinstall it against this machine's CUDA toolkit"
-    if nvcc() is None:
-        return "nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH"
+        return f"PyCUDA does not load: {error}; {_pycuda_advice(again=True)}"
+    if not (compiler := nvcc()):
+        return toolkit.no_nvcc()
+    if not shutil.which("nvcc"):  # PyCUDA, CuPy and Kernel Tuner call it by its name
+        os.environ["PATH"] = os.pathsep.join(filter(None, (os.environ.get("PATH"), os.path.dirname(compiler))))
     return None
+
+
+def _pycuda_advice(again: bool = False) -> str:
+    """What to type for PyCUDA: pip builds it where nvcc is on PATH, `cudalab toolkit` also where it is not."""
+    version = toolkit.driver_version()
+    newest = version is None or version[0] >= toolkit.MAJOR
+    on_path = shutil.which("nvcc")
+    if again or (not on_path and (newest or nvcc())):
+        wheels = "" if nvcc() else ", which it installs from wheels"
+        return f"type: {toolkit.COMMAND} (compiles PyCUDA here, with the headers of nvcc{wheels})"
+    how = advice.extra(f"cuda{toolkit.MAJOR}" if newest else "cuda12")
+    return how if on_path else f"it needs a CUDA 12 toolkit, as the driver is of CUDA 12, with nvcc on PATH; then {how}"
 
 
 def nvcc() -> str | None:
     """The compiler that PyCUDA will call."""
-    root = os.environ.get("CUDA_ROOT") or os.environ.get("CUDA_HOME")
-    return shutil.which("nvcc") or (shutil.which(str(Path(root) / "bin" / "nvcc")) if root else None)
+    return toolkit.nvcc()
 
 
 @cache

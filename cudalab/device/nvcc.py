@@ -15,7 +15,7 @@ from cudalab.base import files, program, scratch
 from cudalab.base.cache import folder
 from cudalab.base.errors import Unavailable
 from cudalab.base.text import visible
-from cudalab.device import cuda
+from cudalab.device import cuda, toolkit
 from cudalab.spec import compile_options, cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
@@ -24,7 +24,6 @@ from cudalab.spec.kernel import Kernel
 TARGETS = ("sm_120a", "sm_100a", "sm_90a", "sm_89", "sm_80", "sm_75")
 TIMEOUT = 300  # seconds for one file and architecture; nvcc takes about two for a kernel of the lab
 PROBE = "__global__ void probe() {}\n"
-NO_NVCC = "nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH"
 READS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CPATH", "CPLUS_INCLUDE_PATH")  # what nvcc and its g++ go by
 LONGEST = 4000  # characters of nvcc's message that are kept
 _SCRATCH = re.compile(r"^ptxas \S*[/\\]", re.MULTILINE)
@@ -51,7 +50,7 @@ def verdict(kernel: Kernel, dtype: DType, launched: tuple[str, ...] = ()) -> Ver
     The architecture is the newest for which the file compiles. `launched`: functions that launches name.
     """
     if not (compiler := cuda.nvcc()):
-        return Verdict(missing=NO_NVCC)
+        return Verdict(missing=toolkit.no_nvcc())
     text = cuda_source.read(kernel.cu)
     text = entry_names.source(text, kernel.cu.name, entry_names.in_all(text, kernel.entries, launched))
     macros = (*kernel.flags, *(f"-D{name}={value}" for name, value in kernel.macros(dtype).items()))
@@ -90,15 +89,15 @@ def _asked(compiler: str, text: str, cu: Path, macros: tuple[str, ...]) -> Verdi
         if refused in refusals:  # not a matter of the architecture
             break
         refusals.append(refused)
-    if broken := _broken(compiler):
-        return Verdict(missing=f"nvcc does not work here: {broken}")
+    if reason := broken(compiler):
+        return Verdict(missing=f"nvcc does not work here: {reason}")
     if not refusals:
         return Verdict(missing=f"nvcc supports none of {', '.join(TARGETS)}")
     return Verdict(error=min(refusals, key=lambda text: len(_ERROR.findall(text))), seconds=perf_counter() - start)
 
 
 @cache
-def _broken(compiler: str) -> str:
+def broken(compiler: str) -> str:
     """The last line of what nvcc says of a kernel that is right, as where it lacks a host compiler; else ""."""
     said = _refusal(compiler, PROBE, "probe.cu", (), "sm_80")
     return "" if said is None else (said.splitlines() or ["it printed nothing"])[-1]

@@ -73,9 +73,7 @@ def test_without_nvcc_the_reason_and_the_line_are_said(no_nvcc, tmp_path, name):
     if REASONS[name]:
         assert isinstance(caught.value, NotOnCpu) and caught.value.compiled == 0
         assert said.startswith(f"{REASONS[name]} cannot run on the CPU") and "\n" not in said
-        assert said.endswith(
-            "(and not compiled by nvcc: nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH)"
-        )
+        assert "(and not compiled by nvcc: nvcc is not on PATH; install the CUDA toolkit and add" in said
     else:
         assert isinstance(caught.value, CompileError)
         assert "intrinsic.cu:5:5: error: '__prof_trigger'" in said
@@ -118,7 +116,7 @@ def nvcc_that(tmp_path, monkeypatch):
     def does(*lines):
         (tmp_path / "nvcc").write_text("\n".join(["#!/bin/sh", *lines, ""]))
         (tmp_path / "nvcc").chmod(0o755)
-        nvcc._broken.cache_clear()
+        nvcc.broken.cache_clear()
 
     return does
 

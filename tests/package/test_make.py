@@ -15,15 +15,22 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.process
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not on PATH")
 @pytest.mark.parametrize(
-    ("target", "stages"),
-    [("bench", ["torch", "report", "inspect"]), ("lint", ["torch", "report", "inspect", "test", "dev"])],
+    ("target", "driver", "stages"),
+    [
+        ("bench", "", ["torch", "report", "inspect"]),
+        ("lint", "", ["torch", "report", "inspect", "test", "dev"]),
+        ("bench", "13", ["torch", "report", "inspect", "cuda13"]),
+        ("bench", "13 wheels", ["torch", "report", "inspect", "cuda13"]),
+    ],
 )
-def test_each_stage_is_named_before_pip_runs(tmp_path, target, stages):
-    command = ["make", "--no-print-directory", "-n", target, f"VENV={tmp_path}", "CUDA="]
+def test_each_stage_is_named_before_pip_runs(tmp_path, target, driver, stages):
+    command = ["make", "--no-print-directory", "-n", target, f"VENV={tmp_path}", f"DRIVER={driver}"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert text.startswith('echo "Installing cudalab') and "minutes" in text.partition("pip install")[0]
     installs = [part for part in text.split('stage "')[1:] if "pip install" in part]
-    assert [name for name in ("torch", "report", "inspect", "test", "dev") if f"'cudalab[{name}]'" in text] == stages
+    assert ("cudalab toolkit" in text.partition("'cudalab[cuda13]'")[0]) == (driver == "13 wheels")
+    names = ("torch", "report", "inspect", "cuda13", "test", "dev")
+    assert [name for name in names if f"'cudalab[{name}]'" in text] == stages
     assert len(installs) == 1 + len(stages) and all(part.partition('"')[0].strip() for part in installs)
 
 

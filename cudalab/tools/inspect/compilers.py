@@ -15,13 +15,12 @@ from pathlib import Path
 from cudalab.base import advice, program, scratch, threads
 from cudalab.base.errors import CompileError, Unavailable
 from cudalab.base.text import visible
-from cudalab.device import cuda
+from cudalab.device import cuda, toolkit
 from cudalab.spec import compile_options, cuda_source, entry_names
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Kernel
 from cudalab.tools.inspect import sass
 
-NO_NVCC = "nvcc is not on PATH; install the CUDA toolkit, or add its bin folder to PATH"
 TIMEOUT = 300  # seconds for one file; nvcc takes about one for a kernel of the lab
 
 
@@ -53,7 +52,7 @@ Compiler = Callable[[Kernel, DType, str, tuple[str, ...]], Compiled]
 
 def missing() -> str:
     """Why nothing can be inspected here, and what to type; "" if nvcc and nvdisasm are there."""
-    return NO_NVCC if not cuda.nvcc() else "" if nvdisasm() else no_nvdisasm()
+    return toolkit.no_nvcc() if not cuda.nvcc() else "" if nvdisasm() else no_nvdisasm()
 
 
 def no_nvdisasm() -> str:

@@ -1,0 +1,199 @@
+"""A machine with a driver and no CUDA toolkit: what is found, what pip is asked for, what is said where that fails."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cudalab.base.errors import InputError, Unavailable
+from cudalab.device import cuda, nvcc, toolkit
+from cudalab.tools import toolkit as tool
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Sets what is there: the driver's version of CUDA (0: none), nvcc in `places` under the folder that it returns."""
+
+    def have(driver, *places, says="release 12.8"):
+        def answer(version):
+            version._obj.value = driver
+            return 0
+
+        def library(name):
+            if not driver:
+                raise OSError(name)
+            return SimpleNamespace(cuDriverGetVersion=answer, cuInit=lambda flags: 0)
+
+        monkeypatch.setattr(ctypes, "CDLL", library)
+        for place in places:
+            program = tmp_path / place / "bin" / "nvcc"
+            program.parent.mkdir(parents=True)
+            program.write_text(f"#!/bin/sh\necho {says}\n")
+            program.chmod(0o755)
+        return tmp_path
+
+    for name, place in (("CUDA_ROOT", "root"), ("CUDA_HOME", "home")):
+        monkeypatch.setenv(name, str(tmp_path / place))
+    monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
+    monkeypatch.setattr(toolkit, "FOLDER", tmp_path / "filled")
+    packages = SimpleNamespace(submodule_search_locations=[str(tmp_path / "nvidia")])
+    monkeypatch.setattr(toolkit, "find_spec", lambda name: packages)
+    return have
+
+
+def test_nvcc_is_looked_for_in_this_order(machine):
+    places = ["path", "root", "home", "filled/nvidia/cu13", "nvidia/cu13"]
+    folder = machine(0, *places)
+    for place in places:
+        program = folder / place / "bin" / "nvcc"
+        assert toolkit.nvcc() == str(program)
+        assert toolkit.from_wheels(str(program)) == ("nvidia" in place)
+        program.unlink()
+    assert toolkit.nvcc() is None
+
+
+@pytest.mark.parametrize(
+    ("driver", "places", "installs"),
+    [
+        (0, ["path"], ""),
+        (13000, ["path"], "12"),  # the toolkit decides
+        (13000, [], "13 wheels"),
+        (14010, ["home"], "13 wheels"),  # pip would not find an nvcc that is not on PATH
+        (12080, [], ""),
+    ],
+)
+def test_what_make_installs(machine, driver, places, installs):
+    machine(driver, *places)
+    assert toolkit.for_make() == installs
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted"),
+    [((13, 0), ">=13,<13.1"), ((13, 5), ">=13,<13.6"), ((13, 99), ">=13,<13.100"), ((14, 1), ">=13,<14")],
+)
+def test_the_wheels_are_never_newer_than_the_driver(version, wanted):
+    assert tool.requirements(version)[0] == f"nvidia-cuda-nvcc{wanted}"
+
+
+@pytest.mark.parametrize(
+    ("driver", "places", "said"),
+    [
+        (
+            13000,
+            [],
+            "type: cudalab toolkit (compiles PyCUDA here, with the headers of nvcc, which it installs from wheels",
+        ),
+        (12080, ["home"], "type: cudalab toolkit (compiles PyCUDA here, with the headers of nvcc)"),
+        (13000, ["path"], "'.[cuda13]'"),
+        (12080, [], "it needs a CUDA 12 toolkit, as the driver is of CUDA 12, with nvcc on PATH; then "),
+    ],
+)
+def test_without_pycuda_the_lab_says_what_to_type(machine, monkeypatch, driver, places, said):
+    machine(driver, *places)
+    monkeypatch.setattr(cuda.driver, "missing", lambda: None)
+    monkeypatch.setattr(cuda, "installed", lambda name: False)
+    assert said in cuda.missing.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("driver", "said"), [(0, "toolkit --cuda 13, which"), (13000, "toolkit, which"), (12080, "no wheel")]
+)
+def test_without_nvcc_the_lab_says_what_to_type(machine, driver, said):
+    machine(driver)
+    assert said in toolkit.no_nvcc()
+
+
+def test_an_nvcc_off_path_is_put_onto_it_for_pycuda(machine, monkeypatch):
+    folder = machine(13000, "home")
+    monkeypatch.setattr(cuda.driver, "missing", lambda: None)
+    monkeypatch.setattr(cuda, "installed", lambda name: True)
+    for name in ("pycuda", "pycuda.driver"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace())
+    assert cuda.missing.__wrapped__() is None
+    assert os.environ["PATH"].split(os.pathsep) == [str(folder / "path" / "bin"), str(folder / "home" / "bin")]
+
+
+@pytest.fixture
+def pip(monkeypatch, tmp_path):
+    """What pip was asked for; it makes a compiler, as the wheels do, and PyCUDA is missing until it was asked."""
+    asked = []
+
+    def install(*words, **environment):
+        asked.append((words, environment))
+        if "--target" in words:
+            root = Path(words[words.index("--target") + 1], "nvidia", "cu13")
+            for file in ("bin/nvcc", "lib/libcudart.so.13"):
+                (root / file).parent.mkdir(parents=True)
+                (root / file).touch(0o755)
+        else:
+            asked.append((Path(environment["HOME"]) / ".aksetup-defaults.py").read_text())
+
+    monkeypatch.setattr(tool, "_pip", install)
+    monkeypatch.setattr(tool, "_libcuda", lambda: "/usr/lib/libcuda.so.1")
+    monkeypatch.setattr(tool, "_pycuda_fails", lambda: "" if len(asked) > 1 else "No module named 'pycuda'")
+    (tmp_path / "Python.h").touch()
+    monkeypatch.setattr(tool.sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
+    monkeypatch.setattr(tool.host, "compiler_missing", lambda: None)
+    monkeypatch.setattr(nvcc, "broken", lambda compiler: "")
+    return asked
+
+
+def test_wheels_are_linked_as_a_toolkit_and_pycuda_is_built_with_them(machine, pip):
+    root = machine(13000) / "filled" / "nvidia" / "cu13"
+    said = []
+    tool.install(said.append)
+    wheels, (build, environment), settings = pip[0][0], pip[1], pip[2]
+    assert "nvidia-nvvm>=13,<13.1" in wheels and "pycuda>=2025.1.2" in build
+    assert environment["PATH"].startswith(f"{root / 'bin'}:")
+    assert f"CUDA_ROOT = {str(root)!r}" in settings and "CUDA_ENABLE_CURAND = False" in settings
+    assert (root / "lib64" / "libcudart.so").resolve() == root / "lib" / "libcudart.so.13"
+    assert toolkit.nvcc() == str(root / "bin" / "nvcc")
+    del pip[2:]
+    tool.install(said.append)
+    assert len(pip) == 2 and said[-2:] == [f"nvcc is there: {root / 'bin' / 'nvcc'}", "PyCUDA is there"]
+
+
+def test_without_a_driver_a_version_installs_nvcc_alone(machine, pip):
+    machine(0)
+    tool.install(str, cuda="13.0")
+    assert len(pip) == 1 and "nvidia-cuda-nvcc>=13,<13.1" in pip[0][0]
+
+
+@pytest.mark.parametrize(
+    ("driver", "version", "error", "said"),
+    [
+        (0, "", Unavailable, "no NVIDIA driver .* name a version: cudalab toolkit --cuda 13"),
+        (12080, "", Unavailable, "CUDA 12.8 has no wheel of nvcc .* install a CUDA 12 toolkit"),
+        (0, "new", InputError, "such as 13.0, not 'new'"),
+        (0, "14", InputError, "of CUDA 13, the newest that the lab knows, not '14'"),
+        (0, "13.x", InputError, "such as 13.0, not '13.x'"),
+    ],
+)
+def test_what_cannot_be_installed_is_said_before_a_download(machine, pip, driver, version, error, said):
+    machine(driver)
+    with pytest.raises(error, match=said):
+        tool.install(str, cuda=version)
+    assert not pip
+
+
+def test_headers_of_python_are_asked_for_before_a_download(machine, pip):
+    (machine(13000) / "Python.h").unlink()
+    with pytest.raises(Unavailable, match=r"Python.h is not there; install python3\.\d+-dev"):
+        tool.install(str)
+    assert not pip
+
+
+def test_a_failed_download_leaves_what_was_there(machine, monkeypatch):
+    kept = machine(13000, "filled/nvidia/cu13") / "filled"
+    monkeypatch.setattr(tool.host, "compiler_missing", lambda: None)
+    monkeypatch.setattr(
+        tool.program, "run", lambda *a, **o: SimpleNamespace(returncode=1, stdout="", stderr="no index")
+    )
+    with pytest.raises(Unavailable, match=r"(?s)this failed: .*nvidia-cuda-nvcc>=13,<13.1.*no index"):
+        tool.install(str, cuda="13.0")
+    assert (kept / "nvidia" / "cu13" / "bin" / "nvcc").exists() and not kept.with_name("filled.new").exists()
