@@ -12,8 +12,10 @@ which variant was at work when the worker crashed or hung, and the worker never 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
@@ -104,6 +106,17 @@ class Task(msgspec.Struct, tag=True):
         return cls(handler, data, {name: str(path) for name, path in files.items()})
 
 
+class Sent(msgspec.Struct):
+    """A group of cases on its way to another process: there `maker`, "module:function", makes it of the payload."""
+
+    maker: str
+    payload: msgspec.Raw
+
+    @classmethod
+    def of(cls, maker: str, payload: msgspec.Struct) -> Sent:
+        return cls(maker, msgspec.Raw(msgspec.json.encode(payload)))
+
+
 class Ready(msgspec.Struct, tag=True):
     """The device is open. `wall`: seconds by phase since the last message, here and in `Done`.
 
@@ -159,6 +172,12 @@ class Lost(msgspec.Struct, tag=True):
 
 Order = Setup | Task | Go
 Report = Ready | Prepared | Done | Failed | Lost
+
+
+def named(text: str) -> Callable[..., Any]:
+    """The function that a message names, as "module:function"."""
+    module, _, function = text.partition(":")
+    return cast("Callable[..., Any]", getattr(import_module(module), function))
 
 
 def write_board(board: int, beat: int, step: Step) -> None:

@@ -413,12 +413,24 @@ class Session:
         while left:
             group = left.pop(0)
             cases = self.add(group, look, complete=not left)
-            if not self.setup.modes and not_compiled(cases):  # nor does it at other shapes
-                needed = resume.left(run, left)
-                self.expected -= len(left) - len(needed)
-                left = needed
-                if not left and not run.complete:
-                    run.complete = True
-                    self.keep()
-            if self.until_wrong and any(c.status in record.BROKEN for c in cases if c.backend in record.ENTRIES):
+            left = self.needed(cases, left)
+            if not left and not run.complete:
+                run.complete = True
+                self.keep()
+            if self.ends(cases):
                 break
+
+    def needed(self, cases: list[Case], left: list[Rows[Way]]) -> list[Rows[Way]]:
+        """Those of the groups `left` that a check still does after these rows: what does not compile is not tried again
+        at other shapes.
+        """
+        if self.setup.modes or not not_compiled(cases):
+            return left
+        needed = resume.left(self.results, left)
+        self.expected -= len(left) - len(needed)
+        return needed
+
+    def ends(self, cases: list[Case]) -> bool:
+        """Whether the run ends with these rows, in which an entry is wrong or fails."""
+        broken = any(case.status in record.BROKEN for case in cases if case.backend in record.ENTRIES)
+        return self.until_wrong and broken

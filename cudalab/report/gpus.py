@@ -26,8 +26,9 @@ def lines(run: Results) -> list[str]:
     spent = sum(place.seconds for place in run.places)
     total = numbers.duration(run.wall["total"]) if run.wall.get("total") else "an unknown time"
     whose = "all that could" if run.options.get("every_gpu") else "one"
+    what = "each size" if run.of_study else "each kernel, size and dtype"
     work = f"{numbers.duration(spent)} of work in {total}"
-    found = [f"{_named(run, len(by_gpu))}; each kernel, size and dtype is from {whose}: {work}"]
+    found = [f"{_named(run, len(by_gpu))}; {what} is from {whose}: {work}"]
     if elsewhere := len(run.groups().keys() - {(place.kernel, place.size, place.dtype) for place in run.places}):
         found.append(f"{elsewhere} more {'is' if elsewhere == 1 else 'are'} from a continuation with --gpus none")
     found += [f"{gpu} on {host}: {_did(places)}" for (gpu, host), places in sorted(by_gpu.items())]

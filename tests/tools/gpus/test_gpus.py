@@ -18,12 +18,13 @@ from cudalab.base import advice
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import main
 from cudalab.engine import cross_check, plan, runs
-from cudalab.engine.groups import Work
-from cudalab.engine.messages import Ready
+from cudalab.engine.messages import Ready, Sent, named
 from cudalab.engine.rows import row
 from cudalab.report import gpus as report
-from cudalab.results import file
+from cudalab.report import study
+from cudalab.results import file, record
 from cudalab.results.record import Machine
+from cudalab.study import run as runner
 from cudalab.tools.gpus import over, several
 from cudalab.tools.gpus.chosen import Chosen
 from cudalab.tools.gpus.messages import Answer, Gone, Opened, Order
@@ -43,6 +44,7 @@ class Fleet:
         self.at_work, self.said, self.ended = {}, [], False
         self.slow = {}  # how much slower a GPU is; else 0.1 % for each number
         self.uuids = {}  # of GPUs; else GPU-NUMBER
+        self.bad = {}  # status and reason of the entry, by size
         self.hired, self.done = [], []
 
     def __call__(self, chosen, address, device):
@@ -61,13 +63,15 @@ class Fleet:
         self.said.append((number, opened))
 
     def give(self, number, work):
-        group = msgspec.json.decode(work, type=Work).group()
+        sent = msgspec.json.decode(work, type=Sent)
+        group = named(sent.maker)(sent.payload)
         assert number not in self.at_work, "one group at a time"
         self.at_work[number] = group
         if self.dies(number, group):
             self.said.append((number, Gone("it has died")))
             return
         case = row(group, "pycuda:fine")
+        case.status, case.reason = self.bad.get(group.size, (case.status, ""))
         case.times = {"cold": [[1e-5 * self.slow.get(number, 1 + number / 1000)]]}
         copy = row(group, "copy")
         copy.status, copy.condition = "ceiling", {"sm_hz": 1.98e9, "temperature_c": 41}
@@ -276,6 +280,35 @@ def test_a_gpu_keeps_its_kernel_and_takes_long_groups_first(groups):
     assert queue.next(1, []) is small  # unless there is none
     queue.done(0)
     assert queue.done(1) is small and not queue
+
+
+def test_a_check_ends_with_what_does_not_compile_or_with_the_first_wrong_entry(tmp_path):
+    spec, fleet, out = str(altered(tmp_path)), Fleet([H200]), tmp_path / "r.json"
+    asked = {"dtypes": "", "only": "pycuda:fine", "session": over("all", fleets=fleet)}
+    run = cudalab.check(spec, **asked)
+    assert run.kind == "check" and run.complete and len(run.places) == len(fleet.done) > 3
+    assert "1 GPU; each kernel, size and dtype is from one" in "\n".join(report.lines(run))
+    first = fleet.done[0][1]
+    fleet.bad, fleet.done = {first: ("error", "does not compile: no")}, []
+    run = cudalab.check(spec, **asked)
+    assert run.complete and [size for _, size in fleet.done] == [first]
+    fleet.bad, fleet.done = {first: (record.WRONG, "no")}, []
+    run = cudalab.check(spec, exit_first=True, output=out, **asked)
+    assert not run.complete and len(fleet.done) == 1
+    fleet.bad = {}
+    run = cudalab.check(spec, resume=out, seed=run.options["seed"], **asked)
+    assert run.complete and len({size for _, size in fleet.done}) == len(fleet.done) == len(run.places)
+    with pytest.raises(InputError, match="--sanitize is for one GPU"):
+        cudalab.check(spec, sanitize=True, **asked)
+
+
+def test_each_size_of_a_study_goes_to_one_gpu(monkeypatch):
+    fleet = Fleet([H200, H200])
+    monkeypatch.setattr(runner, "asked", lambda gpus, ray: {"session": over(gpus, fleets=fleet)})
+    run = cudalab.run_study("graphs", sizes="all", gpus="0,1")
+    assert run.kind == "study" and run.complete and len(fleet.done) == len(run.places) > 1
+    assert {number for number, _ in fleet.done} == {0, 1}
+    assert "2 GPUs; each size is from one" in "\n".join(study.footer(run))
 
 
 @pytest.mark.parametrize(
