@@ -21,7 +21,8 @@ from cudalab.engine import cross_check, plan, runs
 from cudalab.engine.messages import Ready, Sent, named
 from cudalab.engine.rows import row
 from cudalab.report import gpus as report
-from cudalab.report import study
+from cudalab.report import markdown, study
+from cudalab.report.html import plot
 from cudalab.results import file, record
 from cudalab.results.record import Machine
 from cudalab.study import run as runner
@@ -210,12 +211,23 @@ def test_every_gpu_measures_everything_and_one_that_stands_apart_is_named(tmp_pa
     assert len(fleet.done) == len(run.places) == 15
     assert run.complete and len([case for case in run.cases if case.backend == "pycuda"]) == 3
     text = "\n".join(report.lines(file.load(out)))
-    assert "crash small float32 pycuda:fine: median of 5 GPUs 10.02 \u00b5s, spread -0.2 to +19.8 %" in text
     assert "outlier: GPU-3 on host3: +19.8 % at crash small float32 pycuda:fine" in text
     assert text.count("outlier") == 3
     assert "5 GPUs; each kernel, size and dtype is from all that could: " in text
+    row = ["crash small float32", "pycuda:fine", "5", "10.02", "-0.2 %", "+19.8 %", "1"]
+    assert report.table(run)[1][0] == row
+    assert " ".join(row) in " ".join(str(cudalab.load(out)).split())
+    assert f"| {' | '.join(row)} |" in markdown.render(run)
+    figure, about = plot.chosen([run], "gpus")
+    assert (figure.title, about) == ("How 5 GPUs differ", "H200") and "1 is marked as an outlier" in figure.says
+    assert figure.svg.count("<circle") == 12 and figure.svg.count("GPU-3 on host3: +19.8 %") == 3
+    run.cases = [case for case in run.cases if case.size == "small"]
+    assert report.table(run)[1] == [row]
     run.machine.device = "cpu"
-    assert "pycuda:fine: median of 5 actors on CPUs 10.02 \u00b5s" in "\n".join(report.lines(run))
+    assert plot.chosen([run], "gpus")[0].title == "How 5 actors on CPUs differ"
+    run.places = []
+    with pytest.raises(InputError, match="nothing to draw for gpus: it needs a file of"):
+        plot.chosen([run], "gpus")
     assert report.outliers({"a": 1.0, "b": 1.0, "c": 9.0}) == (1.0, [])  # of three none is told
 
 
