@@ -23,6 +23,7 @@ from cudalab.results.record import Machine, Parity
 
 BOARD = 4096  # bytes of the step; the glimpses come after it
 GLIMPSES = 1 << 18
+TIMING = "timing, "  # the phase of a step that takes times; the kind of time follows
 END = BOARD + GLIMPSES
 
 PROCESSES = {"cuda": 3, "cpu": 1}  # of a run that times something, by the kind of device, if no number was given
@@ -93,12 +94,14 @@ class Task(msgspec.Struct, tag=True):
     The handler decodes the payload, and returns what msgspec can encode. `files` are the files that the task reads, by
     their names in `Setup.sources`: the worker refuses a task whose files have changed since the run began. `known` are
     verdicts of other processes on the same task, see `Done`.
+    `unloaded`: variants that are not measured under load, and why: a worker has died there.
     """
 
     handler: str
     payload: msgspec.Raw
     files: dict[str, str]
     known: dict[str, Parity] = {}
+    unloaded: dict[str, str] = {}
 
     @classmethod
     def of(cls, handler: str, payload: msgspec.Struct, files: Mapping[str, Path]) -> Task:

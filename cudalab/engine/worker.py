@@ -152,7 +152,7 @@ class _Worker:
         for name, path in task.files.items():
             if cuda_source.digest(Path(path)) != self.setup.sources[name]:
                 raise InputError(f"{path} has changed since this run began")
-        self.job.known = dict(task.known)
+        self.job.known, self.job.unloaded = dict(task.known), task.unloaded
         found = named(task.handler)(self.job, task.payload)
         return Done(msgspec.Raw(msgspec.json.encode(found)), self._wall(), self._right())
 
