@@ -433,5 +433,4 @@ class Session:
 
     def ends(self, cases: list[Case]) -> bool:
         """Whether the run ends with these rows, in which an entry is wrong or fails."""
-        broken = any(case.status in record.BROKEN for case in cases if case.backend in record.ENTRIES)
-        return self.until_wrong and broken
+        return self.until_wrong and any(c.status in record.BROKEN for c in cases if c.backend in record.ENTRIES)
