@@ -106,19 +106,15 @@ def bench(*kernels: Any, **options: Any) -> Results:
     """
     from cudalab.engine import runs
 
-    gpus, ray, every = options.pop("gpus", ""), options.pop("ray", ""), options.pop("every_gpu", False)
-    if gpus or ray or every:
-        from cudalab.tools.gpus import asked
-
-        options |= asked(gpus, ray, every)
+    options |= _on_gpus(options, options.pop("every_gpu", False))
     return _for_users(runs.bench(*_kernels(kernels, options), **_options(runs.bench, options)))
 
 
 def check(*kernels: Any, sanitize: bool = False, **options: Any) -> Results:
     """Check kernels without timing; the other options are those of `cudalab.engine.runs.check`.
 
-    `kernels`, `size`, `dtype` and `kernel` are as in `bench`. With `sanitize`, every entry is also launched under the
-    sanitizers of `cudalab.tools.sanitize`.
+    `kernels`, `size`, `dtype`, `kernel`, `gpus` and `ray` are as in `bench`. With `sanitize`, every entry is also
+    launched under the sanitizers of `cudalab.tools.sanitize`.
     """
     from cudalab.engine import runs
 
@@ -126,6 +122,7 @@ def check(*kernels: Any, sanitize: bool = False, **options: Any) -> Results:
         from cudalab.tools.sanitize import Sanitizer
 
         options["sanitizer"] = Sanitizer
+    options |= _on_gpus(options)
     return _for_users(runs.check(*_kernels(kernels, options), **_options(runs.check, options)))
 
 
@@ -160,6 +157,16 @@ def _kernels(given: tuple[Any, ...], options: dict[str, Any]) -> list[str]:
             "got an empty list of kernels; give a name such as 'gelu', or leave the list out for all kernels of the lab"
         )
     return names
+
+
+def _on_gpus(options: dict[str, Any], every: bool = False) -> dict[str, Any]:
+    """The `session` of a run on several GPUs, if `options`, which lose `gpus` and `ray`, ask for it."""
+    gpus, ray = options.pop("gpus", ""), options.pop("ray", "")
+    if not (gpus or ray or every):
+        return {}
+    from cudalab.tools.gpus import asked
+
+    return dict(asked(gpus, ray, every))
 
 
 def _options(function: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -71,10 +71,13 @@ class Found:
 
 
 def fitted(group: Group, room: Room, known: Sequence[Case] = ()) -> Group:
-    """The group at the size that fits; as in `known` if that has rows of it. Raises Unavailable where none does."""
-    for case in known:
-        if (case.kernel, case.size, case.dtype) == (group.name, group.size, group.dtype.name):
-            return replace(group, shape=tuple(case.shape), fitted=f"{group.size} is the size of the baseline")
+    """The group at the size that fits; as in `known`, rows of a baseline, if that has some of it.
+
+    Raises Unavailable where no size fits, or that of the baseline needs more memory than is free.
+    """
+    if kept := shaped(group, known):
+        _refuse_larger(kept, room)
+        return replace(kept, fitted=f"{group.size} is the size of the baseline")
     try:
         found = in_fork(partial(_answer, group, room), SEARCH)
     except Lost as lost:
@@ -85,6 +88,36 @@ def fitted(group: Group, room: Room, known: Sequence[Case] = ()) -> Group:
     shape = "x".join(map(str, found.shape))
     said = f"{group.size} is {shape}: up to {100 * group.fit:g} % of {where}; the run needs about {_gb(found.nbytes)}"
     return replace(group, shape=found.shape, fitted=f"{said}{'; ' if found.why else ''}{found.why}")
+
+
+def shaped(group: Group, known: Sequence[Case]) -> Group | None:
+    """The group with the shape that it has in `known`; None if that has no rows of it."""
+    names = group.name, group.size, group.dtype.name
+    shape = next((case.shape for case in known if case.group == names), None)
+    return replace(group, shape=tuple(shape)) if shape else None
+
+
+def _refuse_larger(group: Group, room: Room) -> None:
+    """Raise Unavailable where a run at the group's shape needs more than the memory that is free."""
+    try:
+        needs = in_fork(partial(_needs, group, room), SEARCH)
+    except Lost:  # it is not known; the run itself says what does not fit
+        return
+    if needs > (within := room.free // room.processes):
+        raise Unavailable(
+            f"{group}: the baseline's size is {'x'.join(map(str, group.shape))}; a run at it needs about {_gb(needs)}, "
+            f"and {_gb(within)} are free here; give fewer variants (--only) or processes (--processes 1), or a size of "
+            "your own, or take a baseline on this device"
+        )
+
+
+def _needs(group: Group, room: Room) -> int:
+    """Bytes of the device that a run at the group's shape needs; 0 where the spec does not tell."""
+    try:
+        way = next(_ways(group.kernel, group.shape))
+        return _Search(group, room, way).nbytes(way.length)
+    except Exception:  # the spec's own, or a shape that it refuses
+        return 0
 
 
 def footprint(arrays: int, results: int, room: Room) -> int:

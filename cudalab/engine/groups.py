@@ -15,7 +15,7 @@ from cudalab import backends
 from cudalab.backends import Backend
 from cudalab.base.errors import message_of
 from cudalab.checks import characters, counters, hard_inputs, inputs, thresholds
-from cudalab.engine.messages import Task
+from cudalab.engine.messages import Sent, Task
 from cudalab.results.record import ENTRIES, OLD
 from cudalab.spec import find, imported, rival
 from cudalab.spec.dtype import DType, dtype
@@ -113,6 +113,10 @@ class Group:
         """Implements `Rows.task`."""
         return Task.of("cudalab.engine.worker:cases", Work.on(self, omit, timed), self.files)
 
+    def sent(self) -> Sent:
+        """Implements `Rows.sent`."""
+        return Sent.of("cudalab.engine.groups:received", Work.on(self))
+
     def __str__(self) -> str:
         return f"{self.name} {self.size} {self.dtype.name}"
 
@@ -153,6 +157,11 @@ class Work(msgspec.Struct):
             beside(kernel, self.rivals), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
             self.offsets, self.alias, self.forms, self.rivals, self.scalars, self.why, self.old,
         )  # fmt: skip
+
+
+def received(payload: msgspec.Raw) -> Group:
+    """The group of `Group.sent`."""
+    return msgspec.json.decode(payload, type=Work).group()
 
 
 def _fixed(kernel: Kernel) -> dict[str, int]:

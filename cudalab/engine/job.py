@@ -53,6 +53,7 @@ class Job:
     raced: dict[str, dict[str, str]] = field(default_factory=dict)  # by file of a spec and variant, a race in it
     wrong: set[tuple[str, str]] = field(default_factory=set)  # file of a spec, and a variant that failed
     known: dict[str, Parity] = field(default_factory=dict)  # verdicts on outputs, see `messages.Done`
+    unloaded: Mapping[str, str] = field(default_factory=dict)  # variants not to be measured under load, and why
 
     @property
     def order_seed(self) -> int:

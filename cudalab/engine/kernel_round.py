@@ -270,7 +270,9 @@ class _KernelRound(Verdicts):
         else:
             proof = Proof(self.in_turn, partial(self.judge_timed, label))
         helps = self.job.process >= self.job.processes  # a further process, for what its times alone tell
-        modes = [mode for mode in self.job.modes if not (helps and mode in LOADED)]
+        died = self.job.unloaded.get(label, "")
+        modes = [mode for mode in self.job.modes if not ((helps or died) and mode in LOADED)]
+        case.notes += [f"no {mode}: {died}" for mode in self.job.modes if died and mode in LOADED]
         found = timing.clocks(self.device, self.works[label], modes, case.notes, proof, self.job.alive)
         if "graph" in found:
             case.costs["graph build"] = found["graph"].build_seconds

@@ -12,8 +12,10 @@ which variant was at work when the worker crashed or hung, and the worker never 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
@@ -21,6 +23,7 @@ from cudalab.results.record import Machine, Parity
 
 BOARD = 4096  # bytes of the step; the glimpses come after it
 GLIMPSES = 1 << 18
+TIMING = "timing, "  # the phase of a step that takes times; the kind of time follows
 END = BOARD + GLIMPSES
 
 PROCESSES = {"cuda": 3, "cpu": 1}  # of a run that times something, by the kind of device, if no number was given
@@ -91,17 +94,30 @@ class Task(msgspec.Struct, tag=True):
     The handler decodes the payload, and returns what msgspec can encode. `files` are the files that the task reads, by
     their names in `Setup.sources`: the worker refuses a task whose files have changed since the run began. `known` are
     verdicts of other processes on the same task, see `Done`.
+    `unloaded`: variants that are not measured under load, and why: a worker has died there.
     """
 
     handler: str
     payload: msgspec.Raw
     files: dict[str, str]
     known: dict[str, Parity] = {}
+    unloaded: dict[str, str] = {}
 
     @classmethod
     def of(cls, handler: str, payload: msgspec.Struct, files: Mapping[str, Path]) -> Task:
         data = msgspec.Raw(msgspec.json.encode(payload))
         return cls(handler, data, {name: str(path) for name, path in files.items()})
+
+
+class Sent(msgspec.Struct):
+    """A group of cases on its way to another process: there `maker`, "module:function", makes it of the payload."""
+
+    maker: str
+    payload: msgspec.Raw
+
+    @classmethod
+    def of(cls, maker: str, payload: msgspec.Struct) -> Sent:
+        return cls(maker, msgspec.Raw(msgspec.json.encode(payload)))
 
 
 class Ready(msgspec.Struct, tag=True):
@@ -159,6 +175,12 @@ class Lost(msgspec.Struct, tag=True):
 
 Order = Setup | Task | Go
 Report = Ready | Prepared | Done | Failed | Lost
+
+
+def named(text: str) -> Callable[..., Any]:
+    """The function that a message names, as "module:function"."""
+    module, _, function = text.partition(":")
+    return cast("Callable[..., Any]", getattr(import_module(module), function))
 
 
 def write_board(board: int, beat: int, step: Step) -> None:

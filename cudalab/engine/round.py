@@ -16,7 +16,7 @@ import msgspec
 from cudalab.base import garbage
 from cudalab.base.errors import Broken, LaunchError, NotOnCpu, Unavailable, kept, message_of
 from cudalab.engine.job import Job
-from cudalab.engine.messages import Glimpse, Step
+from cudalab.engine.messages import TIMING, Glimpse, Step
 from cudalab.engine.rows import row, said
 from cudalab.engine.selection import Rows, Way
 from cudalab.results import record
@@ -110,7 +110,7 @@ class Round(Generic[V, W]):
 
     def _watched(self, clock: Clock, label: str, kind: str, first: bool) -> Clock:
         """`clock`, which also tells its step before each sample, and, if it is the `first` kind, its first time."""
-        step = Step(str(self.group), f"timing, {kind}", label)
+        step = Step(str(self.group), TIMING + kind, label)
 
         def sample() -> list[float]:
             self.job.at(step)

@@ -176,6 +176,7 @@ def check(
     progress: Report = ignore,
     output: File = "",
     resume: File = "",
+    session: Callable[..., Session] = Session,
 ) -> Results:
     """Check kernels without timing: on hard values, at the smallest size, at awkward shapes and off the alignment.
 
@@ -210,6 +211,6 @@ def check(
         with sanitizer(here.machine.device, setup.device, setup.seed, timeout) as watching:
             yield Look("under the sanitizers", watching.add)
 
-    session = Session("check", options, setup, selection, timeout, progress, output or resume, until_wrong=exit_first,
-                      seconds=seconds)  # fmt: skip
-    return session.measure(lambda kind: session.fitted(groups), resume, look=sanitized if sanitizer else None)
+    opened = session("check", options, setup, selection, timeout, progress, output or resume, until_wrong=exit_first,
+                     seconds=seconds)  # fmt: skip
+    return opened.measure(lambda kind: opened.fitted(groups), resume, look=sanitized if sanitizer else None)

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from cudalab import backends
 from cudalab.base.errors import InputError, unknown
 from cudalab.base.globs import fits, halves, match, words_of
-from cudalab.engine.messages import Task
+from cudalab.engine.messages import Sent, Task
 from cudalab.results.record import OLD
 from cudalab.spec.dtype import DType
 from cudalab.spec.kernel import Shape
@@ -63,6 +63,9 @@ class Rows(Protocol[W_co]):
 
     def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
         """What makes a worker return the cases. `omit`: labels of variants to leave out; not `timed`: check only."""
+
+    def sent(self) -> Sent:
+        """The same group for a session in another process."""
 
 
 class NothingLeft(InputError):

@@ -178,11 +178,12 @@ class Session:
     def fitted(self, groups: Sequence[Group], known: Sequence[Case] = ()) -> list[Group]:
         """The groups with a shape for each that is to fit into memory, where the device is open; see `engine/fit.py`.
 
-        `known`: rows of an earlier run, whose shapes are taken.
+        `known`: rows of an earlier run, whose shapes are taken, as are those of rows that the run has already.
         """
         if not self._open:  # only their names are asked for
             return list(groups)
-        return [self._fitted_one(group, known) if group.fit else group for group in groups]
+        had = self.results.cases
+        return [fit.shaped(group, had) or self._fitted_one(group, known) if group.fit else group for group in groups]
 
     def _fitted_one(self, group: Group, known: Sequence[Case]) -> Group:
         labels, here = tuple(self.workers.labels(group)), self.ready
@@ -346,14 +347,14 @@ class Session:
         with self:
             machine, no_gpu = self.ready.machine, self.ready.no_gpu
             ready(machine)
+            if begun:
+                resume.same_machine(resumed, begun.machine, machine)
+                self.results = begun
             groups = planned(machine.device)
             self.expected = len(groups)
             if self.setup.modes and "launch" not in self.setup.modes and machine.device == "cpu":
                 needs = f"--modes {','.join(self.setup.modes)} needs a GPU, and {no_gpu}"
                 raise Unavailable(f"{needs}; on the CPU --modes launch takes the wall time of a call")
-            if begun:
-                resume.same_machine(resumed, begun.machine, machine)
-                self.results = begun
             if not any(self.labels(group) for group in groups):
                 reasons = {case.reason for group in groups for case in self.elsewhere(group)}
                 raise Unavailable(f"nothing that was chosen can run here: {'; '.join(reasons)}")
@@ -413,12 +414,23 @@ class Session:
         while left:
             group = left.pop(0)
             cases = self.add(group, look, complete=not left)
-            if not self.setup.modes and not_compiled(cases):  # nor does it at other shapes
-                needed = resume.left(run, left)
-                self.expected -= len(left) - len(needed)
-                left = needed
-                if not left and not run.complete:
-                    run.complete = True
-                    self.keep()
-            if self.until_wrong and any(c.status in record.BROKEN for c in cases if c.backend in record.ENTRIES):
+            left = self.needed(cases, left)
+            if not left and not run.complete:
+                run.complete = True
+                self.keep()
+            if self.ends(cases):
                 break
+
+    def needed(self, cases: list[Case], left: list[Rows[Way]]) -> list[Rows[Way]]:
+        """Those of the groups `left` that a check still does after these rows: what does not compile is not tried again
+        at other shapes.
+        """
+        if self.setup.modes or not not_compiled(cases):
+            return left
+        needed = resume.left(self.results, left)
+        self.expected -= len(left) - len(needed)
+        return needed
+
+    def ends(self, cases: list[Case]) -> bool:
+        """Whether the run ends with these rows, in which an entry is wrong or fails."""
+        return self.until_wrong and any(c.status in record.BROKEN for c in cases if c.backend in record.ENTRIES)

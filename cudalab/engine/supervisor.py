@@ -11,8 +11,10 @@ The rule for one group of cases:
    together. If that dies too, they keep the verdicts that they got alone, and have no times.
 3. A death before any variant's turn is tried again once, unless it was a hang. Then the whole group has error rows.
 4. A variant that hung in HANGS groups is not tried in later ones; nor is any, where that came before their turns.
+5. If the worker dies while a variant is measured under load (energy, sustained), the group is run again without loads
+   of that variant: its row keeps the other times, and a note says what happened.
 
-So a group of V variants starts a worker at most 2 V + 4 times, and every run ends.
+So a group of V variants starts a worker at most 3 V + 4 times, and every run ends.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ from cudalab.base import child, errors
 from cudalab.base.errors import Unavailable
 from cudalab.engine import process
 from cudalab.engine.job import RELEASE
-from cudalab.engine.messages import Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task
+from cudalab.engine.messages import TIMING, Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task
 from cudalab.engine.process import Ended, Process, started
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
-from cudalab.results.record import COPY, Case, Parity
+from cudalab.results.record import COPY, LOADED, Case, Parity
 
 TIMEOUT = 120.0  # seconds: longer than any compiler takes for one kernel
 OPENING = 120.0  # seconds that opening the device may take, if `timeout` is shorter
@@ -63,6 +65,7 @@ class Death(msgspec.Struct, frozen=True):
     crashed: bool = False
     hung: bool = False
     after: bool = False  # every variant had its turn
+    loaded: bool = False  # the variant was measured under load, which comes after all other times
 
 
 class Supervisor:
@@ -86,6 +89,7 @@ class Supervisor:
         self.waiting = False  # whether the worker has prepared its task, and waits for `go`
         self.bad: tuple[str, ...] = ()  # variants of that task that will have no times
         self._struck: tuple[str, ...] = ()  # of those, the ones that have ended or hung a worker
+        self._unloaded: dict[str, str] = {}  # those that have ended or hung a worker under load, and how
         self._left_out: tuple[str, ...] = ()  # labels that the present call of `cases` leaves out
 
     def __enter__(self) -> Supervisor:
@@ -141,7 +145,7 @@ class Supervisor:
         `timed` False: check only. `known` are verdicts of other processes on this group. The worker is
         `waiting`, once or more often, until `go` lets it take times.
         """
-        self._left_out, self.known = tuple(omit), dict(known or {})
+        self._left_out, self.known, self._unloaded = tuple(omit), dict(known or {}), dict[str, str]()
         struck = self._known_to_hang(group)
         if death := struck.pop("", None):
             return self._merged(group, [], dict.fromkeys(self._wanted(group), death))
@@ -150,7 +154,9 @@ class Supervisor:
             end = yield from self._attempt(group, struck, timed)
             if not isinstance(end, Death):
                 return self._merged(group, end, struck)
-            if end.label and end.label not in struck:
+            if end.loaded and end.label not in self._unloaded:  # it keeps its other times
+                self._unloaded[end.label] = end.reason
+            elif end.label and end.label not in struck:
                 struck[end.label] = self._noted(group, end)
                 if sum(death.crashed for death in struck.values()) >= DOUBT:
                     return (yield from self._apart(group, struck, timed))
@@ -227,7 +233,7 @@ class Supervisor:
     def _attempt(self, group: Rows[Way], omit: Collection[str], timed: bool = True) -> Doing[list[Case] | Death]:
         """Let a worker do the group without the variants in `omit`."""
         task = group.task((*self._left_out, *omit), timed)
-        task.known, self._struck = self.known, tuple(omit)
+        task.known, task.unloaded, self._struck = self.known, self._unloaded, tuple(omit)
         answer = yield from self._asked(task, Step(str(group), "start"), list[Case])
         if isinstance(answer, Failed):
             return [failed(group, label, answer.message) for label in self._wanted(group) if label not in omit]
@@ -253,7 +259,7 @@ class Supervisor:
         if isinstance(report, Lost):
             self._kill()
             reason = f"{report.reason} ({report.step.phase}); {LOST}: a new worker continued"
-            return Death(report.step.label, reason)
+            return Death(report.step.label, reason, loaded=_loaded(report.step))
         if isinstance(report, Failed):
             return report
         assert isinstance(report, Done)
@@ -272,7 +278,7 @@ class Supervisor:
         else:
             doing = f"ran {step.label} ({step.phase})" if step.label else f"was at: {step.phase}"
             reason = f"{ended.how} while it {doing}" + (f"; its last output: {ended.said}" if ended.said else "")
-        return Death(step.label, reason, not ended.hung, ended.hung, step.phase == RELEASE)
+        return Death(step.label, reason, not ended.hung, ended.hung, step.phase == RELEASE, _loaded(step))
 
     def _restart(self) -> Process:
         """Start a worker that replaces one that has died."""
@@ -370,3 +376,8 @@ class Supervisor:
     def _add(self, wall: dict[str, float]) -> None:
         for name, seconds in wall.items():
             self.wall[name] = self.wall.get(name, 0.0) + seconds
+
+
+def _loaded(step: Step) -> bool:
+    """Whether a variant is measured under load at this step."""
+    return step.phase.removeprefix(TIMING) in LOADED

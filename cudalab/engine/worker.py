@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import ctypes
 import dataclasses
-import importlib
 import os
 import signal
 import sys
@@ -33,7 +32,7 @@ from cudalab.device.protocol import Device
 from cudalab.engine import kernel_round, messages, rows
 from cudalab.engine.groups import Work
 from cudalab.engine.job import ContextLost, Job
-from cudalab.engine.messages import Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task
+from cudalab.engine.messages import Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task, named
 from cudalab.engine.selection import Selection
 from cudalab.host import processes
 from cudalab.results.record import Case, Parity
@@ -154,9 +153,8 @@ class _Worker:
             known = self.setup.sources.get(name)  # none of a module that was first imported during the run
             if known and cuda_source.digest(Path(path)) != known:
                 raise InputError(f"{path} has changed since this run began")
-        self.job.known = dict(task.known)
-        module, _, function = task.handler.partition(":")
-        found = getattr(importlib.import_module(module), function)(self.job, task.payload)
+        self.job.known, self.job.unloaded = dict(task.known), task.unloaded
+        found = named(task.handler)(self.job, task.payload)
         return Done(msgspec.Raw(msgspec.json.encode(found)), self._wall(), self._right())
 
     def turn(self, bad: tuple[str, ...]) -> tuple[str, ...]:

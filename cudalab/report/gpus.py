@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from cudalab.base import numbers
@@ -14,6 +15,8 @@ APART, DEVIATIONS = (
     0.01,
     5.0,
 )  # an outlier is further from the median than this share of it, and than so many deviations
+TITLE = "How the GPUs differ"
+HEADERS = ["case", "variant", "GPUs", "median \u00b5s", "fastest", "slowest", "outliers"]
 
 
 def lines(run: Results) -> list[str]:
@@ -26,38 +29,74 @@ def lines(run: Results) -> list[str]:
     spent = sum(place.seconds for place in run.places)
     total = numbers.duration(run.wall["total"]) if run.wall.get("total") else "an unknown time"
     whose = "all that could" if run.options.get("every_gpu") else "one"
+    what = "each size" if run.of_study else "each kernel, size and dtype"
     work = f"{numbers.duration(spent)} of work in {total}"
-    found = [f"{_named(run, len(by_gpu))}; each kernel, size and dtype is from {whose}: {work}"]
+    found = [f"{named(run, len(by_gpu))}; {what} is from {whose}: {work}"]
     if elsewhere := len(run.groups().keys() - {(place.kernel, place.size, place.dtype) for place in run.places}):
         found.append(f"{elsewhere} more {'is' if elsewhere == 1 else 'are'} from a continuation with --gpus none")
     found += [f"{gpu} on {host}: {_did(places)}" for (gpu, host), places in sorted(by_gpu.items())]
     lost = [(place, text) for place in run.places for text in place.lost]
     found += [f"lost: {place.kernel} {place.size} {place.dtype} on {text}" for place, text in lost[:NAMED]]
-    found += _differences(run)
+    found += [
+        f"outlier: {gpu}: {100 * (one.measured[gpu] / one.median - 1):+.1f} % at {one.case} {one.label}"
+        for one in differences(run)
+        for gpu in one.apart
+    ]
     return found + ([f"lost: {len(lost) - NAMED} more; they are in `places` of the file"] if lost[NAMED:] else [])
 
 
-def _named(run: Results, count: int) -> str:
+def named(run: Results, count: int) -> str:
+    """So many GPUs, or actors on a CPU."""
     one, many = ("GPU", "GPUs") if run.machine.device == "cuda" else ("actor on a CPU", "actors on CPUs")
     return f"{count} {one if count == 1 else many}"
 
 
-def _differences(run: Results) -> list[str]:
-    """Of each case that several measured: the median over them, how far they spread, and which stands apart."""
-    by_case: dict[str, dict[str, float]] = {}
+@dataclass(frozen=True)
+class Difference:
+    """A case that several GPUs measured. `measured`: median seconds by GPU; `low`, `high`: ends, as shares beyond
+    `median`.
+    """
+
+    case: str  # kernel, size and dtype
+    label: str
+    measured: Mapping[str, float]
+    median: float
+    apart: Sequence[str]  # the GPUs that are outliers
+
+    @property
+    def low(self) -> float:
+        return min(self.measured.values()) / self.median - 1
+
+    @property
+    def high(self) -> float:
+        return max(self.measured.values()) / self.median - 1
+
+
+def differences(run: Results) -> list[Difference]:
+    """How the GPUs of a run differ, by case and variant, in the run's order; [] where not each measured everything."""
+    shown = {(*case.group, case.label) for case in run.cases}
+    by_case: dict[tuple[str, str], dict[str, float]] = {}
     for place in run.places:
         for label, seconds in place.medians.items():
-            case = f"{place.kernel} {place.size} {place.dtype} {label}"
-            by_case.setdefault(case, {})[f"{place.gpu} on {place.host}"] = seconds
-    found = []
-    for case, measured in by_case.items():
-        middle, apart = outliers(measured)
-        if len(measured) > 1:
-            low, high = (f"{100 * (end(measured.values()) / middle - 1):+.1f}" for end in (min, max))
-            text = numbers.significant(1e6 * middle, 4)
-            found.append(f"{case}: median of {_named(run, len(measured))} {text} \u00b5s, spread {low} to {high} %")
-        found += [f"outlier: {gpu}: {100 * (measured[gpu] / middle - 1):+.1f} % at {case}" for gpu in apart]
-    return found
+            if (place.kernel, place.size, place.dtype, label) in shown:
+                case = f"{place.kernel} {place.size} {place.dtype}"
+                by_case.setdefault((case, label), {})[f"{place.gpu} on {place.host}"] = seconds
+    several = {key: measured for key, measured in by_case.items() if len(measured) > 1}
+    return [Difference(*key, measured, *outliers(measured)) for key, measured in several.items()]
+
+
+def table(run: Results) -> tuple[list[str], list[list[str]]]:
+    """(headers, rows) of `differences`: texts."""
+    return HEADERS, [
+        [one.case, one.label, str(len(one.measured)), microseconds(one.median), f"{100 * one.low:+.1f} %",
+         f"{100 * one.high:+.1f} %", str(len(one.apart)) if len(one.measured) >= FEWEST else "-"]
+        for one in differences(run)
+    ]  # fmt: skip
+
+
+def microseconds(seconds: float) -> str:
+    """With four digits, without the unit."""
+    return numbers.significant(1e6 * seconds, 4)
 
 
 def outliers(measured: Mapping[str, float]) -> tuple[float, list[str]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from cudalab.base.text import visible
-from cudalab.report import below_tables, check_table, columns
+from cudalab.report import below_tables, check_table, columns, gpus
 from cudalab.results.record import Case, Results
 
 # What Markdown obeys in a line. A backslash is text except before a punctuation mark, an underscore within a word too.
@@ -28,6 +28,8 @@ def _lines(run: Results) -> list[str]:
         lines += ["", f"**{inline(columns.title(cases))}**", "", *group(run, cases)]
         lines += ["", *remarks(below_tables.remarks(cases))]
     lines += ["", *skipped(below_tables.skipped(run))]
+    names, rows = gpus.table(run)
+    lines += ["", f"**{gpus.TITLE}**", "", *tabled(names, rows)] if rows else []
     return [*lines, "", *map(opening, below_tables.footer(run))]
 
 

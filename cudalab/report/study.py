@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cudalab.base import numbers, stats
 from cudalab.base.errors import message_of, short
-from cudalab.report import columns
+from cudalab.report import columns, gpus
 from cudalab.report.columns import Column
 from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
@@ -176,7 +176,7 @@ def footer(run: Results) -> list[str]:
     for i, p in enumerate(articles):
         number = f" {i + 1}" if len(articles) > 1 else ""
         lines.append(f"published{number}: {p.source} ({p.machine}); {p.differs.removesuffix('.')}.")
-    return [*lines, *sentences(study.about)]
+    return [*lines, *gpus.lines(run), *sentences(study.about)]
 
 
 def sentences(text: str) -> list[str]:

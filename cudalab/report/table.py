@@ -17,7 +17,7 @@ from rich.text import Text
 from cudalab.base import stats
 from cudalab.base.errors import unknown
 from cudalab.base.text import visible
-from cudalab.report import answer, below_tables, check_table, columns, highlight
+from cudalab.report import answer, below_tables, check_table, columns, gpus, highlight
 from cudalab.report import plots as plots_
 from cudalab.report.columns import Column
 from cudalab.results import record
@@ -63,6 +63,7 @@ def render(
     names = _times(page.body, run, costs, INKS.get(plots)) if run.timed else _checks(page.body, run)
     for labels, reason in below_tables.skipped(run):
         page.body.print(remark("skipped", labels, reason))
+    _gpus(page.body, run)
     lines, answers = below_tables.footer(run, names), _in_short(run)
     if below_tables.UNCLEAR not in lines and any(stats.UNCLEAR in text for text in answers):
         lines.append(below_tables.UNCLEAR)
@@ -156,6 +157,19 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
             put(console, table, above=1, left=2)
     console.print()
     return names
+
+
+def _gpus(console: Console, run: Results) -> None:
+    """Print the table of how the GPUs of a run differ, if each measured everything."""
+    names, rows = gpus.table(run)
+    if not rows:
+        return
+    console.print(plain(gpus.TITLE))
+    table = columns_of(names, left=2)
+    for cells in rows:
+        table.add_row(*map(plain, cells))
+    put(console, table, [0, 1])
+    console.print()
 
 
 def _in_short(run: Results) -> list[str]:

@@ -17,7 +17,7 @@ import msgspec
 
 from cudalab.base.errors import InputError, SpecError, short, unknown, why
 from cudalab.base.globs import split
-from cudalab.engine.messages import Task
+from cudalab.engine.messages import Sent, Task
 from cudalab.spec import find
 from cudalab.spec.dtype import DType, dtype
 from cudalab.study import fields, sources
@@ -130,8 +130,14 @@ class Workload:
 
     def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
         """Implements `cudalab.engine.selection.Rows.task`."""
-        order = StudyWork(self.path or self.name, self.size, dict(self.settings), omit, timed)
-        return Task.of("cudalab.study.engine:ordered", order, self.files)
+        return Task.of("cudalab.study.engine:ordered", self._work(omit, timed), self.files)
+
+    def sent(self) -> Sent:
+        """Implements `cudalab.engine.selection.Rows.sent`."""
+        return Sent.of("cudalab.study.found:received", self._work())
+
+    def _work(self, omit: tuple[str, ...] = (), timed: bool = True) -> StudyWork:
+        return StudyWork(self.path or self.name, self.size, dict(self.settings), omit, timed)
 
     def __str__(self) -> str:
         return f"{self.name} {self.size}"
@@ -149,6 +155,11 @@ class StudyWork(msgspec.Struct):
     def workload(self) -> Workload:
         found = study(self.study)
         return Workload(found, self.size, self.settings, self.study if self.study != found.name else "")
+
+
+def received(payload: msgspec.Raw) -> Workload:
+    """The workload of `Workload.sent`."""
+    return msgspec.json.decode(payload, type=StudyWork).workload()
 
 
 def workloads(

@@ -18,6 +18,7 @@ from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results.record import Results
 from cudalab.spec import find
 from cudalab.study import found
+from cudalab.tools.gpus import asked
 
 MANY_ROUNDS = 10  # a study that asks for fewer is slow, and one process measures it unless more are asked for
 
@@ -46,13 +47,15 @@ def study(
     output: File = "",
     resume: File = "",
     ready: Told = lambda machine: None,
+    gpus: str = "",
+    ray: str = "",
 ) -> Results:
     """Run a study, by its name or by the path of its file: compare what its variants compute, then time them.
 
     `sizes` is a comma-separated list of the study's, or a sequence ("": those meant for the device; "all"), `settings`
     are what --set takes, by name, `only` and `skip` globs on the variants' labels. `processes` 0 is one process for a
     study whose least number of rounds is below MANY_ROUNDS, since a run of its work takes seconds. The other arguments
-    and the errors are those of `cudalab.bench`.
+    and the errors are those of `cudalab.bench`; on several GPUs, each size is measured on one.
     """
     name = os.fspath(name)
     chosen = found.study(name)
@@ -79,7 +82,8 @@ def study(
     # Raise what is wrong on any device before a worker starts.
     _check(selection, found.workloads(chosen, options["sizes"] or "all", options["settings"], "cpu"))
     setup = setup_of(options, ("launch",), [found.Workload(chosen, "")])
-    run = Session("study", options, setup, selection, timeout, progress, output or resume, seconds=seconds)
+    session = asked(gpus, ray).get("session", Session) if gpus or ray else Session
+    run = session("study", options, setup, selection, timeout, progress, output or resume, seconds=seconds)
     return run.measure(planned, resume, ready)
 
 

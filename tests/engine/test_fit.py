@@ -130,6 +130,13 @@ def test_a_baseline_keeps_its_size_and_too_little_memory_is_said(tmp_path):
     kernel = rows_of(tmp_path)
     known = [Case(group(kernel).name, "fit", (7, 1000), "float32", "numpy", "")]
     assert fit.fitted(group(kernel), CPU, known).shape == (7, 1000)
+    known[0].shape = fit.fitted(group(kernel), card(141)).shape
+    rows = known[0].shape[0]
+    assert fit.fitted(group(kernel), card(141), known).shape == known[0].shape
+    with pytest.raises(
+        Unavailable, match=f"baseline's size is {rows}x1000; a run at it needs .* take a baseline on this"
+    ):
+        fit.fitted(group(kernel), card(80), known)
     with pytest.raises(Unavailable, match=r"no size fits into 4\d\d B, .*not 64x100, .*give a larger share"):
         fit.fitted(group(kernel, "fit:1e-7"), CPU)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 from crashing import CRASH, altered, rows
 
@@ -16,6 +17,9 @@ from cudalab.base import child
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device import cuda, driver
 from cudalab.engine import plan, process, supervisor
+from cudalab.engine.messages import Step
+from cudalab.engine.process import Ended
+from cudalab.engine.selection import Selection
 from cudalab.results import record
 
 GOOD = ("numpy", "host:fine", "host:also_fine")
@@ -137,6 +141,26 @@ def test_the_timing_of_a_variant_is_watched_too(tmp_path):
     cases = rows("numpy", "host:fine", spec=spec, timeout=1.0)
     assert cases["numpy"].reason.startswith("numpy (timing, wall) did not end within 1 s and was stopped")
     assert cases["host:fine"].status == record.OK
+
+
+def test_a_death_under_load_costs_the_loads_of_the_variant(monkeypatch):
+    ended = [Ended("was killed", Step("g", "timing, energy", "numpy"), "", False),
+             Ended("was killed", Step("g", "timing, cold", "numpy"), "", False)]  # fmt: skip
+    watched, tasks = supervisor.Supervisor(None, Selection(), 1.0, lambda step: None), []
+    monkeypatch.setattr(watched, "labels", lambda group: ["numpy", "host:fine"])
+    (group,) = plan.groups(["add2d"], "tiny", "")
+
+    def asked(task, step, kind):
+        yield
+        tasks.append((dict(task.unloaded), msgspec.json.decode(task.payload)["omit"]))
+        return watched._death(ended.pop(0)) if ended else []
+
+    monkeypatch.setattr(watched, "_asked", asked)
+    monkeypatch.setattr(watched, "wait", lambda watched: None)
+    (row,) = watched.cases(group)
+    died = "was killed while it ran numpy (timing, energy)"
+    assert tasks == [({}, []), ({"numpy": died}, []), ({"numpy": died}, ["numpy"])]
+    assert row.reason == "was killed while it ran numpy (timing, cold)"  # also without loads: the row is lost
 
 
 # ---- what all variants need --------------------------------------------------------------------------------------

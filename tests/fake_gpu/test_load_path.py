@@ -74,11 +74,13 @@ def short(monkeypatch):
     energy._idle.clear()
 
 
-def loaded(fake, monkeypatch, nvml, told=lambda step: None):
+def loaded(fake, monkeypatch, nvml, told=lambda step: None, **more):
     """The row of an entry that was measured for energy and under load; `told` gets the steps."""
     short(monkeypatch)
     monkeypatch.setattr(fake, "nvml", nvml)
-    job = Job(fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, told)
+    job = Job(
+        fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, told, **more
+    )
     (group,) = plan.groups(["plus_one"], "1000", "")
     (case,) = cases_of(job, group, omit=("copy",))
     return case
@@ -104,6 +106,14 @@ def test_without_nvml_all_but_the_energy_is_measured(fake, monkeypatch):
     assert "no energy: nvidia-ml-py is not installed" in case.notes
     assert sum("nor the power is seen: nvidia-ml-py is not installed" in note for note in case.notes) == 1
     assert set(case.quantities) == {"sustained_load_s"}
+
+
+def test_a_variant_that_has_ended_a_worker_under_load_keeps_its_other_times(fake, monkeypatch):
+    case = loaded(fake, monkeypatch, nvml(), unloaded={"pycuda:plus_one_scalar": "the worker has died"})
+    assert set(case.times) == {"cold", "hot", "call"}
+    assert [note for note in case.notes if note.startswith("no ")] == [
+        "no energy: the worker has died", "no sustained: the worker has died"
+    ]  # fmt: skip
 
 
 def test_a_study_has_the_energy_of_its_runs_or_a_note(fake, monkeypatch):

@@ -9,7 +9,7 @@ import click
 
 from cudalab.cli import terminal
 from cudalab.cli.measure import exit_code, measure
-from cudalab.cli.options import measuring, parameters
+from cudalab.cli.options import gpus, measuring, parameters, ray
 
 # Nothing is timed: threads of OpenBLAS and OpenMP need not keep a core busy while they wait for work.
 IDLE = {"OPENBLAS_THREAD_TIMEOUT": "4", "OMP_WAIT_POLICY": "passive"}
@@ -33,6 +33,8 @@ IDLE = {"OPENBLAS_THREAD_TIMEOUT": "4", "OMP_WAIT_POLICY": "passive"}
     is_flag=True,
     help="On the CPU, also check accesses to arrays of more than 2^31 and 2^32 elements; and counts beyond 2^24.",
 )
+@gpus
+@ray
 def command(format: str, output: str | None, kernels: tuple[str, ...], **options: Any) -> None:
     """Check kernels against a float64 reference, without timing.
 
@@ -47,6 +49,8 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     table shows the largest error in ULP and the share of correctly rounded results; a line below says where a right
     answer is off by more than 4 ULP.
 
+    With --gpus, each kernel, size and dtype is checked on one of several GPUs, as in bench.
+
     With --watch, a round checks the entries of the .cu and NumPy first. Libraries are checked in the first round, and
     again when a Python file has changed. With --only, each round checks what that names.
 
@@ -57,6 +61,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab check ./mine/softmax.py --watch
     cudalab check ./mine/softmax.py --only host -x
     cudalab check ./mine/ --sanitize
+    cudalab check --gpus all
 
     Exit code: 0 every answer is right, 1 a wrong answer, 2 bad input, a kernel that does not compile or run, or an
     output file (-o) that cannot be written, 5 no entry of a kernel could run. What the CPU cannot run is skipped; if
@@ -84,6 +89,8 @@ def _watch(kernels: tuple[str, ...], options: dict[str, Any], format: str, outpu
 
     if not kernels:
         raise click.UsageError("--watch needs a KERNEL; give those that you edit, such as ./softmax.py")
+    if options["gpus"] or options["ray"]:
+        raise click.UsageError("--watch checks on one GPU; leave out --gpus and --ray")
     if output or options["resume"]:
         raise click.UsageError("--watch keeps no results; leave out -o and --resume")
     own = [*ENTRIES, "numpy"]

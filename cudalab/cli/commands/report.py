@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="RESULTS...", shell_complete=complete.files)
 @options.output("a page (.html) or one plot (.svg, .png)", required=True)
 @click.option("--chart", default="", metavar="NAME",
-              help="Plot to draw: rivals (of all kernels), speedup, cold, hot, graph, graph_cold, call, api, wall, "
-                   "samples, roofline, bandwidth, accuracy, error. Default: speedup.")  # fmt: skip
+              help="Plot to draw: rivals and gpus (of all kernels), speedup, cold, hot, graph, graph_cold, call, api, "
+                   "wall, samples, roofline, bandwidth, accuracy, error. Default: speedup.")  # fmt: skip
 @options.kernel("all in the files; a plot shows one")
 @options.size("all in the files; for a plot, the largest")
 @options.dtype("all in the files; a plot shows one")
@@ -78,7 +78,7 @@ def command(
         else:
             drawn = [run for _, run in kept]
             asked = {"kernel": kernel, "dtype": dtype, "size": size}
-            one = chart != "rivals"  # which shows all that the options select
+            one = chart not in ("rivals", "gpus")  # which show all that the options select
             which = {what: _one(what, text, drawn) for what, text in asked.items() if one}
             html.write_plot(target, drawn, chart or "speedup", scale or 3, not bare, kind=kind, **which)
     terminal.wrote(output, f" ({numbers.amount(target.stat().st_size)}B, {monotonic() - start:.0f} s)")

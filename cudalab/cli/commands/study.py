@@ -40,6 +40,8 @@ def _settings(context: click.Context, option: click.Parameter, given: tuple[str,
 @shared.budget
 @study_processes
 @shared.quick
+@shared.gpus
+@shared.ray
 @shared.format
 @shared.output(shared.RESULTS)
 @shared.resume
@@ -57,6 +59,9 @@ def command(name: str, about: str, format: str, output: str | None, **options: A
     cudalab study list
     cudalab study graphs --size small -o graphs.json
     cudalab study ./mine.py --set calls=100
+    cudalab study graphs --size all --gpus all
+
+    With --gpus, each size is measured on one of several GPUs, all its variants beside one another.
 
     Exit code: 0 every result agrees with the baseline, 1 a result differs, 2 bad input or a variant that fails.
     """

@@ -17,7 +17,7 @@ from cudalab.base import stats
 from cudalab.base.memo import unchanging
 from cudalab.base.text import visible
 from cudalab.report import below_tables, check_table, columns
-from cudalab.report.html import draw, environment, figures, findings, overview, palette, roofline
+from cudalab.report.html import draw, environment, figures, findings, gpus, overview, palette, roofline
 from cudalab.report.html import study as studies
 from cudalab.report.html.figures import Figure, plain
 from cudalab.report.html.subjects import Run, Subject, anchor, fill, gathered, without_roofline
@@ -54,7 +54,7 @@ def render(loaded: Sequence[tuple[str, Results]]) -> str:
     return template("page.html.j2").render(
         **_shown_of(runs, subjects),
         question=findings.question(run.results for run in runs),
-        pictures=[*pictures, *_rooflines(subjects)],
+        pictures=[*pictures, *_rooflines(subjects), *gpus.figures([run.results for run in runs])],
         without=without,
         choose="Study" if all(of_study) else f"Kernel and dtype{', or study' if any(of_study) else ''}",
         runs=runs,

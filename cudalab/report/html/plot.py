@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cudalab.base.errors import InputError, short, unknown
 from cudalab.base.memo import unchanging
-from cudalab.report.html import checked, draw, figures, over_sizes, overview, roofline
+from cudalab.report.html import checked, draw, figures, gpus, over_sizes, overview, roofline
 from cudalab.report.html.figures import Figure
 from cudalab.results import record
 from cudalab.results.record import Case, Results
@@ -14,8 +14,8 @@ from cudalab.results.record import Case, Results
 AT_A_SIZE = ("speedup", "samples", "roofline", *record.TIMES)
 OVER_SIZES = ("bandwidth",)
 OF_CHECKS = ("accuracy", "error")
-RIVALS = "rivals"  # of all kernels
-CHARTS = (RIVALS, *AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
+RIVALS, GPUS = OF_ALL = ("rivals", "gpus")  # of all kernels
+CHARTS = (*OF_ALL, *AT_A_SIZE, *OVER_SIZES, *OF_CHECKS)
 
 Part = tuple[Results, list[Case]]  # a run, and some of its cases
 
@@ -40,6 +40,8 @@ def chosen(
         raise InputError(f"--size is not for {chart}, which shows all sizes; leave it out")
     if chart == RIVALS:
         return _rivals(list(runs))
+    if chart == GPUS:
+        return _gpus(list(runs))
     usable = [(run, run.cases) for run in runs if _drawable(run, chart, kind)]
     if not usable:
         raise InputError(f"nothing to draw for {chart}{f' of {kind}' if kind else ''}: {_needs(chart)}")
@@ -70,6 +72,16 @@ def _rivals(runs: Sequence[Results]) -> tuple[Figure, str]:
         raise InputError(f"nothing to draw for {RIVALS}: {' '.join(without) or 'it needs times from `cudalab bench`'}")
     machines = dict.fromkeys(figures.plain(run.machine.name, 40) for run in runs if run.timed and not run.of_study)
     return found[0], ", ".join(name for name in machines if not any(name in line for line in without))
+
+
+def _gpus(runs: Sequence[Results]) -> tuple[Figure, str]:
+    """Return the picture of how the GPUs of one run differ, and what it is about."""
+    found = gpus.figures(runs)
+    if len(found) > 1:
+        raise InputError(f"a plot shows the GPUs of one run, and {len(found)} files have some; give one file")
+    if not found:
+        raise InputError(f"nothing to draw for {GPUS}: it needs a file of `cudalab bench --gpus all --every-gpu -o`")
+    return found[0], next(figures.plain(run.machine.name, 40) for run in runs if gpus.figures([run]))
 
 
 def encoded(figure: Figure, about: str, suffix: str, scale: float, headed: bool) -> bytes:

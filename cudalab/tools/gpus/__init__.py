@@ -1,4 +1,4 @@
-"""One bench on several GPUs, of one host or of a Ray cluster: each group of variants stays on one GPU."""
+"""One run on several GPUs, of one host or of a Ray cluster: each group of variants stays on one GPU."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cudalab.tools.gpus.several import over
 __all__ = ["asked", "over"]
 
 
-def asked(gpus: str, address: str, every: bool) -> dict[str, Callable[..., Session]]:
-    """The `session` of a `bench` with these options, or nothing for one GPU without Ray, as with `--gpus none`."""
+def asked(gpus: str, address: str, every: bool = False) -> dict[str, Callable[..., Session]]:
+    """The `session` of a run with these options, or nothing for one GPU without Ray, as with `--gpus none`."""
     if gpus != NONE:
         return {"session": over(gpus or ALL, address, every)}
     if address or every:

@@ -22,9 +22,8 @@ from cudalab.base.errors import CudalabError, Unavailable, message_of
 from cudalab.base.text import encodable
 from cudalab.device import driver
 from cudalab.device.machine import commit
-from cudalab.engine.groups import Work
 from cudalab.engine.job import Job
-from cudalab.engine.messages import Step, Task
+from cudalab.engine.messages import Sent, Step, Task, named
 from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session
 from cudalab.engine.supervisor import Death
@@ -66,10 +65,10 @@ class Actor:
         order = self._order
         if order.fresh:
             self._stack.enter_context(cache.fresh())
-        selection = Selection.of(order.setup.only, order.setup.skip)
+        selection = Selection(order.only, order.skip)
         timeout = inf if order.timeout is None else order.timeout
         options = {"processes": order.setup.processes}
-        self._session = Session("bench", options, order.setup, selection, timeout, hard=True)
+        self._session = Session(order.kind, options, order.setup, selection, timeout, hard=order.hard)
         self._stack.enter_context(self._session)
         count = int(options["processes"])
         found = self._session.ask(
@@ -84,7 +83,8 @@ class Actor:
         start = perf_counter()
         with warnings.catch_warnings(record=True) as said, guarded():
             warnings.simplefilter("always", UserWarning)
-            cases = self._session.judged(msgspec.json.decode(work, type=Work).group())
+            sent = msgspec.json.decode(work, type=Sent)
+            cases = self._session.judged(named(sent.maker)(sent.payload))
         texts = dict.fromkeys(encodable(str(one.message)) for one in said if one.category is UserWarning)
         return Answer(cases, perf_counter() - start, self._session.spent(), list(texts))
 

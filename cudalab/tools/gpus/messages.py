@@ -9,9 +9,13 @@ from cudalab.results.record import Case
 
 
 class Order(msgspec.Struct):
-    """What an actor needs before its first group."""
+    """What an actor needs before its first group. `kind`, `only`, `skip` and `hard` are of the run's session."""
 
+    kind: str
     setup: Setup
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    hard: bool
     timeout: float | None  # seconds without progress; None: endless
     fresh: bool  # whether its compiler caches are empty
     threads: str = ""  # OMP_NUM_THREADS of the run; "": not set

@@ -33,6 +33,15 @@ class Queue(Generic[G]):
         """The group that each GPU does."""
         return dict(self._doing)
 
+    @property
+    def waiting(self) -> list[G]:
+        """The groups that no GPU does."""
+        return list(self._waiting)
+
+    def keep(self, groups: Sequence[G]) -> None:
+        """Of the groups that wait, these alone are still to be done."""
+        self._waiting = list(groups)
+
     def next(self, gpu: int, others: Collection[int]) -> G | None:
         """Give a GPU that does nothing its next group; None where none is left for it. `others` are the other GPUs.
 

@@ -2,8 +2,9 @@
 
     cudalab.engine.runs.bench("gelu", session=over("0,1"))
 
-A group is measured on one GPU, by the same session that measures it on a machine with one GPU (`actor`); nothing else
-runs on that GPU meanwhile. What an actor loses with its process or its host is one group, which another GPU does.
+`check` and `study` take it too. A group is measured on one GPU, by the same session that measures it on a machine with
+one GPU (`actor`); nothing else runs on that GPU meanwhile. What an actor loses with its process or its host is one
+group, which another GPU does.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from cudalab.base import load
 from cudalab.base.child import SLICE
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.engine import resume
-from cudalab.engine.groups import Group, Work
+from cudalab.engine.groups import Group
 from cudalab.engine.messages import Ready, Step
 from cudalab.engine.options import File
 from cudalab.engine.rows import failed
@@ -46,7 +47,7 @@ Fleets = Callable[[Chosen, str, str], Fleet]  # (what --gpus says, address of a 
 def over(
     gpus: str, address: str = "", every: bool = False, fleets: Fleets = ray_fleet.joined
 ) -> Callable[..., Session]:  # fmt: skip
-    """The `session` of a `bench` over the GPUs that `gpus` names: "all", "0,1", or a card or a host by its name.
+    """The `session` of a `bench`, `check` or `study` over GPUs. `gpus` names them: "all", "0,1", or a card or a host.
 
     `address` is that of a Ray cluster; "": this host. With `every`, each GPU does every group: the rows are those of
     the first that is finished, and `Results.places` has the medians of all. Raises InputError for other words.
@@ -73,6 +74,7 @@ class Several(Session):
     _rank: dict[tuple[str, ...], int] = field(default_factory=dict, init=False)  # of groups in the run's order
     _groups: Sequence[Rows[Way]] = field(default=(), init=False)  # of the run, those that are done too
     _lost: set[tuple[str, ...]] = field(default_factory=set, init=False)  # with `every`: GPU, host, and the group
+    _wrong: bool = field(default=False, init=False)  # whether the run ends with a wrong entry
     _first: Opened | None = field(default=None, init=False)
     _working: float = field(default=0.0, init=False)  # when a GPU was last at work
 
@@ -88,7 +90,8 @@ class Several(Session):
     ) -> Results:  # fmt: skip
         """As `Session.measure`. Raises InputError for a second look, which is for one GPU."""
         if look:
-            raise InputError("--cross-check is for one GPU; leave it out, or --gpus")
+            option = "--sanitize" if self.kind == "check" else "--cross-check"
+            raise InputError(f"{option} is for one GPU; leave it out, or --gpus")
         return super().measure(planned, resumed, ready)
 
     def fitted(self, groups: Sequence[Group], known: Sequence[Case] = ()) -> list[Group]:
@@ -154,7 +157,8 @@ class Several(Session):
         timeout = self.timeout if isfinite(self.timeout) else None
         self._opening[number] = self._opening.get(number, 0) + 1
         fresh, threads = bool(self.options.get("fresh_caches")), os.environ.get(THREADS, "")
-        order = Order(setup, timeout, fresh, threads)
+        chosen = self.selection
+        order = Order(self.kind, setup, chosen.only, chosen.skip, self.hard, timeout, fresh, threads)
         self._fleet.hire(number, msgspec.json.encode(order))
 
     def _hear_of_opening(self, number: int, report: Report) -> None:
@@ -233,13 +237,13 @@ class Several(Session):
             self._queue = Queue(left, guesses)
         left.clear()
         with self.quiet():
-            while self._queue:
+            while self._queue and not self._wrong:
                 self._hand_out()
                 self._refuse_to_wait()
                 for number, report in self._fleet.reports(SLICE):
                     self._hear(number, report)
                 self.tell(Step(self._at_work(), "measuring"))
-        if not self.results.complete:  # the last of the queue had no rows
+        if not self._queue and not self.results.complete:  # the last of the queue had no rows
             self.results.complete = True
             self.keep()
 
@@ -247,8 +251,7 @@ class Several(Session):
         assert self._fleet
         for number in self._there.keys() - self._queue.doing.keys():
             if group := self._queue.next(number, self._there.keys() - {number}):
-                assert isinstance(group, Group), "several GPUs are for kernels"
-                self._fleet.give(number, msgspec.json.encode(Work.on(group)))
+                self._fleet.give(number, msgspec.json.encode(group.sent()))
 
     def _refuse_to_wait(self) -> None:
         """Raise Unavailable where no GPU works, and none has opened in place of those that are lost."""
@@ -309,6 +312,8 @@ class Several(Session):
             self.keep()
         else:
             self._take(group, cases, complete=not self._queue)
+            self._wrong = self.ends(cases)
+            self._queue.keep(self.needed(cases, self._queue.waiting))
 
     def _medians(self, cases: list[Case]) -> dict[str, float]:
         """Median seconds of the main kind by variant, with the copy."""

@@ -18,12 +18,14 @@ from cudalab.base import advice
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import main
 from cudalab.engine import cross_check, plan, runs
-from cudalab.engine.groups import Work
-from cudalab.engine.messages import Ready
+from cudalab.engine.messages import Ready, Sent, named
 from cudalab.engine.rows import row
 from cudalab.report import gpus as report
-from cudalab.results import file
+from cudalab.report import markdown, study
+from cudalab.report.html import plot
+from cudalab.results import file, record
 from cudalab.results.record import Machine
+from cudalab.study import run as runner
 from cudalab.tools.gpus import over, several
 from cudalab.tools.gpus.chosen import Chosen
 from cudalab.tools.gpus.messages import Answer, Gone, Opened, Order
@@ -43,6 +45,7 @@ class Fleet:
         self.at_work, self.said, self.ended = {}, [], False
         self.slow = {}  # how much slower a GPU is; else 0.1 % for each number
         self.uuids = {}  # of GPUs; else GPU-NUMBER
+        self.bad = {}  # status and reason of the entry, by size
         self.hired, self.done = [], []
 
     def __call__(self, chosen, address, device):
@@ -61,13 +64,15 @@ class Fleet:
         self.said.append((number, opened))
 
     def give(self, number, work):
-        group = msgspec.json.decode(work, type=Work).group()
+        sent = msgspec.json.decode(work, type=Sent)
+        group = named(sent.maker)(sent.payload)
         assert number not in self.at_work, "one group at a time"
         self.at_work[number] = group
         if self.dies(number, group):
             self.said.append((number, Gone("it has died")))
             return
         case = row(group, "pycuda:fine")
+        case.status, case.reason = self.bad.get(group.size, (case.status, ""))
         case.times = {"cold": [[1e-5 * self.slow.get(number, 1 + number / 1000)]]}
         copy = row(group, "copy")
         copy.status, copy.condition = "ceiling", {"sm_hz": 1.98e9, "temperature_c": 41}
@@ -206,12 +211,23 @@ def test_every_gpu_measures_everything_and_one_that_stands_apart_is_named(tmp_pa
     assert len(fleet.done) == len(run.places) == 15
     assert run.complete and len([case for case in run.cases if case.backend == "pycuda"]) == 3
     text = "\n".join(report.lines(file.load(out)))
-    assert "crash small float32 pycuda:fine: median of 5 GPUs 10.02 \u00b5s, spread -0.2 to +19.8 %" in text
     assert "outlier: GPU-3 on host3: +19.8 % at crash small float32 pycuda:fine" in text
     assert text.count("outlier") == 3
     assert "5 GPUs; each kernel, size and dtype is from all that could: " in text
+    row = ["crash small float32", "pycuda:fine", "5", "10.02", "-0.2 %", "+19.8 %", "1"]
+    assert report.table(run)[1][0] == row
+    assert " ".join(row) in " ".join(str(cudalab.load(out)).split())
+    assert f"| {' | '.join(row)} |" in markdown.render(run)
+    figure, about = plot.chosen([run], "gpus")
+    assert (figure.title, about) == ("How 5 GPUs differ", "H200") and "1 is marked as an outlier" in figure.says
+    assert figure.svg.count("<circle") == 12 and figure.svg.count("GPU-3 on host3: +19.8 %") == 3
+    run.cases = [case for case in run.cases if case.size == "small"]
+    assert report.table(run)[1] == [row]
     run.machine.device = "cpu"
-    assert "pycuda:fine: median of 5 actors on CPUs 10.02 \u00b5s" in "\n".join(report.lines(run))
+    assert plot.chosen([run], "gpus")[0].title == "How 5 actors on CPUs differ"
+    run.places = []
+    with pytest.raises(InputError, match="nothing to draw for gpus: it needs a file of"):
+        plot.chosen([run], "gpus")
     assert report.outliers({"a": 1.0, "b": 1.0, "c": 9.0}) == (1.0, [])  # of three none is told
 
 
@@ -276,6 +292,35 @@ def test_a_gpu_keeps_its_kernel_and_takes_long_groups_first(groups):
     assert queue.next(1, []) is small  # unless there is none
     queue.done(0)
     assert queue.done(1) is small and not queue
+
+
+def test_a_check_ends_with_what_does_not_compile_or_with_the_first_wrong_entry(tmp_path):
+    spec, fleet, out = str(altered(tmp_path)), Fleet([H200]), tmp_path / "r.json"
+    asked = {"dtypes": "", "only": "pycuda:fine", "session": over("all", fleets=fleet)}
+    run = cudalab.check(spec, **asked)
+    assert run.kind == "check" and run.complete and len(run.places) == len(fleet.done) > 3
+    assert "1 GPU; each kernel, size and dtype is from one" in "\n".join(report.lines(run))
+    first = fleet.done[0][1]
+    fleet.bad, fleet.done = {first: ("error", "does not compile: no")}, []
+    run = cudalab.check(spec, **asked)
+    assert run.complete and [size for _, size in fleet.done] == [first]
+    fleet.bad, fleet.done = {first: (record.WRONG, "no")}, []
+    run = cudalab.check(spec, exit_first=True, output=out, **asked)
+    assert not run.complete and len(fleet.done) == 1
+    fleet.bad = {}
+    run = cudalab.check(spec, resume=out, seed=run.options["seed"], **asked)
+    assert run.complete and len({size for _, size in fleet.done}) == len(fleet.done) == len(run.places)
+    with pytest.raises(InputError, match="--sanitize is for one GPU"):
+        cudalab.check(spec, sanitize=True, **asked)
+
+
+def test_each_size_of_a_study_goes_to_one_gpu(monkeypatch):
+    fleet = Fleet([H200, H200])
+    monkeypatch.setattr(runner, "asked", lambda gpus, ray: {"session": over(gpus, fleets=fleet)})
+    run = cudalab.run_study("graphs", sizes="all", gpus="0,1")
+    assert run.kind == "study" and run.complete and len(fleet.done) == len(run.places) > 1
+    assert {number for number, _ in fleet.done} == {0, 1}
+    assert "2 GPUs; each size is from one" in "\n".join(study.footer(run))
 
 
 @pytest.mark.parametrize(
