@@ -3,7 +3,7 @@
 #
 #     bench/card.sh FOLDER [WHAT]...
 #
-# WHAT: kernels (some 20 minutes), checks (5), sanitizers (2, a part of checks), studies (8), engine (7), runs (4),
+# WHAT: kernels (some 20 minutes), checks (5), sanitizers (2, a part of checks), studies (10), engine (7), runs (4),
 # pair (2; needs two GPUs), tests (8), cheats (4), wall (3), or the name of a kernel, a study or a part of engine:
 # clock, twins, dirty.
 # Default: kernels, checks, studies and tests. A file is written when it is complete, so an interrupted run keeps what it
@@ -28,7 +28,7 @@ declare -A seconds=(  # estimated for an H200, three to eight processes; other p
     [matmul]=145 [add2d]=250 [plus_one]=160 [cross_entropy]=900
     [cross_entropy_backward]=450 [softmax_backward]=950 [layernorm_backward]=850 [rmsnorm_backward]=950
     [swiglu]=200 [quantize_fp8]=300 [quantize_int8]=450 [rope]=350 [rope_interleaved]=350
-    [checks]=300 [sanitizers]=120 [studies]=500 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
+    [checks]=300 [sanitizers]=120 [studies]=590 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
     [runs]=240
 )
 queue=$(mktemp -d)
