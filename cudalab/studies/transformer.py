@@ -209,7 +209,7 @@ study = Study(
         "gelu", "gelu_backward", "layernorm", "layernorm_backward", "rmsnorm", "rmsnorm_backward", "swiglu",
         "cross_entropy", "cross_entropy_backward",
     ),
-    about="gpt: LayerNorm and GELU in float32. llama: RMSNorm and SwiGLU under autocast in bfloat16.\n"
+    about="gpt: LayerNorm and GELU in float32. llama: RMSNorm and SwiGLU, on a GPU under autocast in bfloat16.\n"
     "Compared: the losses of all steps, from the same weights. off: the largest difference, in ppm of a loss.\n"
     "spread: the same of PyTorch against itself, with sums in other orders and in a higher precision.\n"
     "wall: a step, with the time that the host needs to launch. hot: the GPU's time alone.",
