@@ -3,7 +3,7 @@
 #
 #     bench/card.sh FOLDER [WHAT]...
 #
-# WHAT: kernels (some 20 minutes), checks (5), sanitizers (2, a part of checks), studies (8), engine (7), runs (4),
+# WHAT: kernels (some 20 minutes), checks (5), sanitizers (2, a part of checks), studies (10), engine (7), runs (4),
 # pair (2; needs two GPUs), tests (8), cheats (4), wall (3), or the name of a kernel, a study or a part of engine:
 # clock, twins, dirty.
 # Default: kernels, checks, studies and tests. A file is written when it is complete, so an interrupted run keeps what it
@@ -27,8 +27,8 @@ declare -A seconds=(  # estimated for an H200, three to eight processes; other p
     [gelu]=280 [gelu_tanh]=230 [gelu_backward]=245 [bias_gelu]=245 [softmax]=900 [layernorm]=640 [sum]=155 [transpose]=200
     [matmul]=145 [add2d]=250 [plus_one]=160 [cross_entropy]=900
     [cross_entropy_backward]=450 [softmax_backward]=950 [layernorm_backward]=850 [rmsnorm_backward]=950
-    [swiglu]=200 [quantize_fp8]=300 [quantize_int8]=450
-    [checks]=300 [sanitizers]=120 [studies]=500 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
+    [swiglu]=200 [quantize_fp8]=300 [quantize_int8]=450 [rope]=350 [rope_interleaved]=350
+    [checks]=300 [sanitizers]=120 [studies]=590 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
     [runs]=240
 )
 queue=$(mktemp -d)
@@ -70,6 +70,7 @@ kernel() {
         layernorm | fused_add_rmsnorm | quantize_*) sizes=$sizes,long ;;
         cross_entropy) sizes=$sizes,short,odd,longest,few ;;
         cross_entropy_backward) sizes=$sizes,short,odd ;;
+        rope*) sizes=tiny,$sizes,odd,keys ;;
     esac
     if grep -qE '"complete": ?false' "$out/$1.json" 2>/dev/null; then
         $lab bench "$1" --resume "$out/$1.json" -q >>"$out/$1.txt" 2>&1
@@ -83,7 +84,7 @@ kernel() {
 kernels=(
     gelu gelu_tanh gelu_backward bias_gelu swiglu softmax softmax_backward layernorm layernorm_backward
     rmsnorm rmsnorm_backward fused_add_rmsnorm cross_entropy cross_entropy_backward quantize_fp8 quantize_int8
-    sum transpose matmul add2d plus_one
+    rope rope_interleaved sum transpose matmul add2d plus_one
 )
 
 checks() {
@@ -107,6 +108,7 @@ sanitize() {
         sum) shapes=32776,32777 ;;
         transpose) shapes=136x200,1528x712,129x127 ;;
         matmul) shapes=128x16x128,33x129x65 ;;
+        rope*) shapes=9x7x16,3x9x21 ;;
     esac
     take "$1 under the sanitizers" "checks/sanitize_$1" \
         $lab check "$1" --sanitize --sizes $shapes --dtypes all --only 'pycuda:*'

@@ -65,6 +65,14 @@ def swiglu(gate: Any, up: Any) -> Any:
     return functional.liger_swiglu(gate, up)
 
 
+def rope(x: Any, cos: Any, sin: Any) -> Any:
+    """Of a copy, since it turns its arguments in place; it takes keys too, here those of one head."""
+    from liger_kernel.transformers import functional
+
+    queries, keys = (one[None].transpose(1, 2) for one in (x.clone(), x.new_empty(x.shape[0], 1, x.shape[2])))
+    return functional.liger_rope(queries, keys, cos[None], sin[None])[0].transpose(1, 2)[0]
+
+
 FORMS: dict[tuple[str, ...], Callable[..., Any]] = {  # by a kernel of the lab and its inputs
     ("softmax", "x"): softmax,
     ("softmax_backward", "y", "dy"): softmax_backward,
@@ -72,6 +80,7 @@ FORMS: dict[tuple[str, ...], Callable[..., Any]] = {  # by a kernel of the lab a
     ("rmsnorm", "x", "weight"): rmsnorm,
     ("fused_add_rmsnorm", "x", "residual", "weight"): fused_add_rmsnorm,
     ("swiglu", "gate", "up"): swiglu,
+    ("rope", "x", "cos", "sin"): rope,
 }
 
 

@@ -75,7 +75,7 @@ class _StudyRound(Round[Variant, Work]):
         try:
             self._first_runs(work, case)
             if work.result is not None:
-                self._compare(work.result(), case, variant.tolerance or self.study.tolerance)
+                self._compare(work.result(), case, work.tolerance or variant.tolerance or self.study.tolerance)
             if case.status == record.OK:
                 self._count(work, case)
         except BaseException:

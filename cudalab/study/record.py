@@ -57,6 +57,11 @@ class Work:
     notes: list[str] = field(
         default_factory=list, metadata=about("lines below the table", values.notes, "a list of texts", "none")
     )
+    tolerance: float = optional(
+        "how far its result may be off, where that is measured while it is prepared",
+        values.not_negative, "a number such as 1e-2, or 0 for the variant's or the study's", default=0.0,
+        without="the variant's or the study's",
+    )  # fmt: skip
     close: Callable[[], object] = optional(
         "releases what the variant holds: processes, files, hooks",
         callable, "a function without arguments", default=lambda: None, without="nothing",

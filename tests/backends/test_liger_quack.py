@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import host_arrays
 import numpy as np
@@ -51,6 +51,7 @@ def test_liger_is_called_as_it_is_declared():
     assert declared["liger_rms_norm"][:3] == ["X", "W", "eps"]
     assert declared["liger_fused_add_rms_norm"][:4] == ["X", "R", "W", "eps"]
     assert declared["liger_swiglu"] == ["a", "b"]
+    assert declared["liger_rope"][:4] == ["q", "k", "cos", "sin"]
     backward = functions("liger_kernel", "ops/softmax.py")["_softmax_backward"]
     assert backward == ["dy", "y", "BLOCK_SIZE", "num_warps", "multi_block_launch"]
 
@@ -181,6 +182,25 @@ def test_each_array_is_where_the_library_takes_it(libraries):
     }
     assert bound_by(quack, "cross_entropy_backward", rows, ignore_index=np.int64(5)) == 8
     assert given(libraries) == ("cross_entropy_bwd", [1, 3, 4, 2], [], {"ignore_index": 5})
+
+
+@pytest.mark.sweep  # for the time that torch takes to load
+def test_liger_turns_a_copy_in_its_own_layout(monkeypatch):
+    torch, kernel = pytest.importorskip("torch"), find.kernel("rope")
+
+    def liger_rope(q, k, cos, sin):
+        """As Liger does it: (batch, heads, tokens, 2 half), in place, with keys."""
+        assert q.transpose(1, 2).is_contiguous() and tuple(k.shape) == (1, 1, 5, 8)
+        q.transpose(1, 2)[0].copy_(kernel.torch(q.transpose(1, 2)[0], cos[0], sin[0]))
+        return q, k
+
+    monkeypatch.setitem(
+        sys.modules, "liger_kernel.transformers", SimpleNamespace(functional=SimpleNamespace(liger_rope=liger_rope))
+    )
+    x, cos, sin = map(torch.from_numpy, kernel.make((5, 3, 4), dtype("float32")).values())
+    given, want = x.clone(), kernel.torch(x, cos, sin)
+    torch.testing.assert_close(liger.rope(x, cos, sin), want)
+    torch.testing.assert_close(x, given)
 
 
 def test_what_they_do_not_take_is_said(libraries):

@@ -147,13 +147,13 @@ def test_the_script_starts_nothing_that_would_end_too_late_and_packs_what_it_did
 
 
 @pytest.mark.process
-def test_the_script_of_the_studies_estimates_each_and_all_fit_eleven_minutes(tmp_path):
+def test_the_script_of_the_studies_estimates_each_and_all_fit_twelve_minutes(tmp_path):
     script, env = ROOT / "bench" / "studies.sh", {**os.environ, "PYTHON": "echo"}
     listed = subprocess.run([script], capture_output=True, text=True)
     assert listed.returncode == 64
     seconds = {name: int(n) for n, name in re.findall(r"(\d+) s  ([\w-]+)(?:,|$)", listed.stdout, re.M)}
     assert seconds.keys() == studies().keys(), "bench/studies.sh: add the study and its seconds"
-    assert sum(seconds.values()) <= 660
+    assert sum(seconds.values()) <= 720
     done = subprocess.run([script, tmp_path, "graphs", "pair"], env=env, capture_output=True, text=True)
     assert done.returncode == 0
     assert {path.stem for path in tmp_path.glob("*.txt")} == {"graphs", "ddp", "load-balance"}

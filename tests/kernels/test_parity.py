@@ -20,7 +20,8 @@ ON_A_GPU = () if os.environ.get("CUDALAB_REQUIRE") == "cuda" or not cuda.missing
 COUSINS = (  # built as others are
     "gelu_tanh", "gelu_backward", "bias_gelu", "layernorm", "rmsnorm", "fused_add_rmsnorm", "matmul", "sum",
     "transpose", "cross_entropy", "cross_entropy_backward", "softmax_backward", "swiglu",
-    "layernorm_backward", "rmsnorm_backward", "quantize_fp8", "quantize_int8",
+    "layernorm_backward", "rmsnorm_backward", "quantize_fp8", "quantize_int8", "rope",
+    "rope_interleaved",
 )  # fmt: skip
 SAMPLE = 2**16  # values of float32, no exponent missing; `cudalab check` takes 2^24
 FAR = "where an infinite dy meets a gradient that float32 has as 0 and float64 has not, they give NaN"

@@ -20,7 +20,8 @@ torch = pytest.importorskip("torch")
 
 pytestmark = [pytest.mark.usefixtures("quick_studies")]
 
-NAMES = ("cudnn-benchmark", "batch-size", "conv-bias", "zero-grad", "debug-apis", "fused-modules", "checkpoint")
+NAMES = ("cudnn-benchmark", "batch-size", "conv-bias", "zero-grad", "debug-apis", "fused-modules", "checkpoint",
+         "transformer")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

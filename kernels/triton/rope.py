@@ -1,0 +1,40 @@
+"""Rotary position embedding in Triton, in halves: a program has some heads of a token and its tables."""
+
+import triton
+import triton.language as tl
+
+from cudalab.backends._triton import tuned
+
+
+@tuned(
+    [
+        triton.Config({"SOME": some, "HINT": hint}, num_warps=warps)
+        for some in (4, 8, 16, 32)
+        for warps in (1, 2, 4, 8)
+        for hint in ("", "evict_last")
+    ],
+    key=["heads", "half", "tokens"],
+    fits=lambda values: 4 <= values["SOME"] * values["HALF"] // (32 * values["num_warps"]) <= 32,
+)
+@triton.jit
+def turn(
+    x_ptr, cos_ptr, sin_ptr, y_ptr, tokens, heads, half, HALF: tl.constexpr, SOME: tl.constexpr, HINT: tl.constexpr
+):
+    token = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, HALF)[None, :]
+    head = tl.program_id(1) * SOME + tl.arange(0, SOME)[:, None]
+    cos = tl.load(cos_ptr + token * half + at, at < half).to(tl.float32)
+    sin = tl.load(sin_ptr + token * half + at, at < half).to(tl.float32)
+    first = (token * heads + head) * 2 * half + at
+    inside = (head < heads) & (at < half)
+    a = tl.load(x_ptr + first, inside, eviction_policy=HINT).to(tl.float32)
+    b = tl.load(x_ptr + first + half, inside, eviction_policy=HINT).to(tl.float32)
+    tl.store(y_ptr + first, a * cos - b * sin, inside)
+    tl.store(y_ptr + first + half, b * cos + a * sin, inside)
+
+
+def launch(x, cos, sin, y):
+    tokens, heads, half = x.shape[0], x.shape[1], cos.shape[1]
+    turn[lambda values: (tokens, triton.cdiv(heads, values["SOME"]))](
+        x, cos, sin, y, tokens, heads, half, HALF=triton.next_power_of_2(half)
+    )
