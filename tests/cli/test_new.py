@@ -6,13 +6,11 @@ import runpy
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran, refused
 
 from cudalab.base.errors import InputError
-from cudalab.cli import main
 from cudalab.spec import find, python_source
 from cudalab.spec.dtype import dtype
-from cudalab.spec.signatures import signatures
 
 ADD = """
 // __global__ void commented_out(float* y);
@@ -31,21 +29,18 @@ __global__ void scale(const __half* x, const float* w, __half* out, int rows, in
 """
 
 
-@pytest.fixture
-def lab(tmp_path, monkeypatch):
-    """Runs a command in a folder of its own."""
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return lambda *words: CliRunner().invoke(main, [str(word) for word in words])
 
 
 @pytest.fixture
-def written(lab):
+def written():
     """The text of the spec that `cudalab new` writes for a `.cu`; Python compiles it."""
 
     def write(code, name="k"):
         Path(f"{name}.cu").write_text(code)
-        run = lab("new", f"{name}.cu")
-        assert run.exit_code == 0, run.output
+        ran("new", f"{name}.cu")
         text = Path(f"{name}.py").read_text()
         compile(text, f"{name}.py", "exec")
         return text
@@ -65,210 +60,68 @@ def fill(path, *changes):
     Path(path).write_text(text)
 
 
-@pytest.mark.sweep
-def test_a_spec_for_a_vector_kernel_needs_its_reference_only(lab):
+def test_it_says_what_it_wrote_and_what_is_to_fill_in():
     Path("vadd.cu").write_text(ADD)
-    run = lab("new", "vadd.cu")
-    assert run.exit_code == 0, run.output
+    run = ran("new", "vadd.cu")
     holes = Path("vadd.py").read_text().count("TODO")
-    assert run.output == (f"wrote vadd.py\nfill in the {holes} places marked TODO, then: cudalab check ./vadd.py\n")
-    unfilled = lab("check", "./vadd.py", "--device", "cpu")
-    assert unfilled.exit_code == 2
-    assert "vadd.py:11: fill in reference: what vadd computes, in NumPy" in unfilled.output
-    fill("vadd.py", (hole("vadd"), "return a + b"))
-    run = lab("check", "./vadd.py", "--device", "cpu", "--only", "host")
-    assert run.exit_code == 0, run.output
-    assert "host:vadd" in run.output and "right" in run.output
+    assert run.output == f"wrote vadd.py\nfill in the {holes} places marked TODO, then: cudalab check ./vadd.py\n"
 
 
 @pytest.mark.sweep
-def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes(lab):
+def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes():
     Path("mine").mkdir()
     Path("mine/scale.cu").write_text(ROWS)
-    assert lab("new", "mine/scale").exit_code == 0
+    ran("new", "mine/scale")
     fill("mine/scale.py", (hole("scale"), "return x * w + bias"))
     check = ("check", "./mine/scale.py", "--device", "cpu", "--only", "host")
-    unfilled = lab(*check)
+    unfilled = invoke(*check)
     assert unfilled.exit_code == 2 and "fill in the value of bias" in unfilled.output
     fill("mine/scale.py", ('lambda: todo("the value of bias")', "1e-3"))
     kernel = find.kernel("./mine/scale.py")
     arrays = {name: (a.shape, a.dtype.name) for name, a in kernel.make((3, 5), dtype("float16")).items()}
     assert arrays == {"x": ((3, 5), "float16"), "w": ((5,), "float32")}
-    run = lab(*check)
-    assert run.exit_code == 0, run.output
+    ran(*check)
 
 
-def using(parameters, body):
-    return f"__global__ void f({parameters}) {{ int i = threadIdx.x, row = blockIdx.x, k = i; {body} }}"
+SIGNATURES = Path(__file__).parents[1] / "data" / "signatures"  # of llm.c, of tutorials and of libraries
 
 
-INSTANCES = """template <typename T, int BLOCK>
-__global__ void f(const T* x, T* y, float q, int n) { y[0] = q * x[0]; }
-template __global__ void f<double, 128>(const double*, double*, float, int);
-template __global__ void f<float, 64>(const float*, float*, float, int);
-"""
-NAMESPACES = """namespace ns {
-namespace {
-template <int BLOCK, typename T = float>
-__global__ void __launch_bounds__(BLOCK) row_sum(const T* x, T* y, int rows, int cols) {}
-}
-}
-"""
-FILLED, ARGUMENTS, SEVERAL = "fill=0", "TODO: the arguments of the template <", "# what scalar_t may be"
-DEDUCED = {  # the code, and what its spec has of these three, and else
-    "updated": (
-        using("float* p, const float* g, float* m, int n", "m[i] = 0.9f * m[i] + g[i]; p[i] -= m[i];"), [],
-        ["reference(p, g, m)", "(p, m)", "# p, m: updated in place.", 'outputs={"p": Out(), "m": Out()}'],
-    ),
-    "read again": (
-        using("const float* x, float* y, int n", "y[i] = expf(x[i]); y[i] /= 2; if (y[i] == 0) y[i] = 1;"), [],
-        ["reference(x)", "# If the kernel reads an output before it writes it, as in y[i] += x[i], add"],
-    ),
-    "summed": (
-        using("const int* x, unsigned* bins, int n", "atomicAdd(&bins[x[i]], 1u);"), [FILLED],
-        ['outputs={"bins": Out(fill=0)}', "reference(x)"],
-    ),
-    "summed and read": (
-        using("const float* x, float* y, int n", "atomicAdd(&y[0], x[i]); if (y[1] > 0) return;"), [],
-        ["reference(x)", '    reference=reference,\n    entries={"f": launch_f}'],
-    ),
-    "rows": (
-        using("const float* x, float* v, int* at, int rows, int cols", "v[row] = x[row * cols]; at[row] = 0;"), [],
-        ['shapes={"x": "rows cols", "v": "rows", "at": "rows"}', '"at": Out(dtype="int32")'],
-    ),
-    "a shape that is not known": (
-        using("const float* x, float* y, float* s, int cols", "s[k] = x[0]; y[k * cols + i] = 1;"), [],
-        ['"s": lambda x: todo("the shape of s, such as (x[0],)"),  # TODO'],
-    ),
-    "moved pointers": (
-        using("const float* x, const float* w, float* y, int cols", "x += 9; y += 9; y[i] = x[i] * w[i];"), [],
-        ["# TODO: the shape of x, w, y: is it so?", '"y": "rows cols"'],
-    ),
-    "explicit instances": (
-        INSTANCES, [],
-        ['dtypes=("float64", "float32")', '"f<scalar_t, 128>": launch_f, "f<scalar_t, 64>": launch_f',
-         "# TODO: or a number, as in Scalar(0.5)"],
-    ),
-    "a template": (
-        "template <typename T> __global__ void f(const T* x, T* y, int n) {}", [ARGUMENTS],
-        ['entries={"f<float>": launch_', 'dtypes=("float32",)'],
-    ),
-    "namespaces": (NAMESPACES, [ARGUMENTS], ['entries={"ns::row_sum<256, float>": launch_']),
-    "one namespace": (
-        "namespace ns { struct A {}; __global__ void k(const float* x, float* y, int n) {} }", [],
-        ['entries={"ns::k": launch_'],
-    ),
-    "two types": (
-        "template <typename Tp, typename Tg>\n__global__ void adamw(Tp* p, float* master, Tg* g, float eps) {}",
-        [ARGUMENTS], ['entries={"adamw<float, float>": launch_'],
-    ),
-    "a template of scalar_t": (
-        "template <typename scalar_t> __global__ void f(const scalar_t* x, scalar_t* y, float* sum, int n) {}",
-        [ARGUMENTS, SEVERAL], ['entries={"f<scalar_t>": launch_', 'dtypes=("float32",)'],
-    ),
-    "types that count": (
-        "template <typename IndexType, typename T> __global__ void sums(const IndexType* ends, const T* x, T* y) {}",
-        [ARGUMENTS], ['"sums<int, float>"', 'inputs={"ends": In("int32")}'],
-    ),
-    "a comment": (f"// sum of rows\n{ADD}", [], ['"""Sum of rows."""']),
-    "a comment of code": (f"// y = a x\n{ADD}", [], ['"""y = a x."""']),
-    "a comment that begins with code": (f"// y[i] is a x\n{ADD}", [], ['"""y[i] is a x."""']),
-}  # fmt: skip
+def named(rest):
+    return dict(word.split("=") for word in rest.split())
 
 
-@pytest.mark.parametrize(("code", "marks", "said"), DEDUCED.values(), ids=DEDUCED)
-def test_a_spec_has_what_the_code_says(written, code, marks, said):
-    text = written(code)
-    assert [one for one in said if one not in text] == [], text
-    assert [one for one in (FILLED, ARGUMENTS, SEVERAL) if one in text] == marks
+@pytest.mark.parametrize("name", sorted(file.stem for file in SIGNATURES.glob("*.cu")))
+def test_a_spec_has_what_the_code_says_and_loads(written, name):
+    """Beside each `.cu` stands what its spec says, says once and does not say; inputs, outputs and scalars."""
+    text = written((SIGNATURES / f"{name}.cu").read_text(), name)
+    shown, kernel = " ".join(text.split()), find.kernel(f"./{name}.py")
+    for line in (SIGNATURES / f"{name}.expected").read_text().splitlines():
+        word, _, rest = line.partition(" ")
+        holds = {
+            "says": lambda rest: rest in shown,
+            "once": lambda rest: shown.count(rest) == 1,
+            "lacks": lambda rest: rest not in shown,
+            "inputs": lambda rest: (
+                kernel.input_names == tuple(rest.split())
+                and all(kernel.make(kernel.edges[-1], dtype(one)) for one in kernel.dtypes)
+            ),
+            "outputs": lambda rest: {n: out.dtype for n, out in kernel.outs.items()} == named(rest),
+            "scalars": lambda rest: {n: one.dtype for n, one in kernel.scalars.items()} == named(rest),
+        }
+        assert holds[word](rest), (line, text)
+    assert max(map(len, text.splitlines())) <= 120
 
 
 @pytest.mark.sweep
-def test_a_copy_of_a_lab_kernel_runs_at_once(lab):
-    run = lab("new", "mine/rows.cu", "--like", "softmax")
-    assert run.exit_code == 0, run.output
+def test_a_copy_of_a_lab_kernel_runs_at_once():
+    run = ran("new", "mine/rows.cu", "--like", "softmax")
     assert "wrote mine/common/row.cuh" in run.stderr and "wrote" not in run.stdout
     kernel = find.kernel("./mine/rows.py")
     assert (kernel.name, list(kernel.entries)) == ("rows", list(find.kernels()["softmax"].entries))
     assert kernel.triton_file.is_file()
-    again = lab("new", "mine/other.cu", "--like", "softmax")  # the headers are there
+    again = invoke("new", "mine/other.cu", "--like", "softmax")  # the headers are there
     assert again.exit_code == 0 and "common" not in again.output
-    assert lab("check", "./mine/rows.py", "--sizes", "5x7", "--device", "cpu", "--only", "host").exit_code == 0
-
-
-AS_WRITTEN = {  # signatures of llm.c, of tutorials and of libraries; the spec's inputs, outputs and scalars
-    "layernorm": (
-        "__global__ void layernorm_forward_kernel3(float* __restrict__ out, float* __restrict__ mean, float* rstd,\n"
-        "    const float*  __restrict__ inp, const float*  __restrict__ weight, const float* bias, int N, int C) {}",
-        ("inp", "weight", "bias"), {"out": "", "mean": "", "rstd": ""}, {},
-    ),
-    "argmax": (
-        'extern "C" __global__ __launch_bounds__(256) void argmax(const float* x, float* value,\n'
-        "    long long* index, int n) {}",
-        ("x",), {"value": "", "index": "int64"}, {},
-    ),
-    "encoder": (
-        "static __global__ void encoder(float* out, const int* inp, const float* wte, const float* wpe, int B, int T,\n"
-        "                               int C) {}",
-        ("inp", "wte", "wpe"), {"out": ""}, {"T": "int32"},
-    ),
-    "histogram": (
-        "__global__ void hist(const unsigned char* data, int* bins, size_t n) {}", ("data",), {"bins": ""}, {},
-    ),
-    "unsigned_bins": (
-        "__global__ void hist(const unsigned* keys, unsigned int* bins, long unsigned* total, unsigned n) {}",
-        ("keys",), {"bins": "", "total": "uint64"}, {},
-    ),
-    "of_several_dtypes": (
-        "#include <cuda_fp16.h>\n__global__ void scale(const scalar_t* x, const float* w, scalar_t* y, float* sums,\n"
-        "    int rows, int cols, scalar_t alpha) {}",
-        ("x", "w"), {"y": "", "sums": "float32"}, {"alpha": "float32"},
-    ),
-    "draws": (
-        "__global__ void draws(double* y, long long n, unsigned long long seed) {}",
-        ("y",), {"y": ""}, {"seed": "uint64"},
-    ),
-    "saxpy": (
-        "__global__\nvoid saxpy(int n, float a, float *x, float *y)\n{}\nint main() { saxpy<<<1, 2>>>(1, 2.f, x, y); }",
-        ("x",), {"y": ""}, {"a": "float32"},
-    ),
-    "scale": (
-        "__global__ void scale(float* data, float factor, int n) {}", ("data",), {"data": ""}, {"factor": "float32"},
-    ),
-    "sgemm": (
-        "#define TILE 32\n__global__ void sgemm(int M, int N, int K, float alpha, const float *A, const float *B,\n"
-        "    float beta, float *C) {}",
-        ("A", "B"), {"C": ""}, {"M": "int32", "K": "int32", "alpha": "float32", "beta": "float32"},
-    ),
-    "adam": (
-        "__global__ void adam(float* __restrict__ p, float* m, float* v, const float* g, double lr, const float eps,\n"
-        "    long n) {}",
-        ("g",), {"p": "", "m": "", "v": ""}, {"lr": "float64", "eps": "float32"},
-    ),
-    "cast": (
-        "#include <cuda_fp16.h>\n__global__ void cast(const __half* in, nv_bfloat16* out, int n) {}",
-        ("in_",), {"out": ""}, {},
-    ),
-    "steps": (
-        "__global__ void partial(const float* x, float* part, int n) {}\n"
-        "__global__ void total(const float* part, const int* m, double* out, int n) {}",
-        ("x", "m"), {"out": "float64"}, {},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", AS_WRITTEN)
-def test_signatures_as_their_authors_write_them_give_a_spec_that_loads(written, name):
-    code, inputs, outputs, scalars = AS_WRITTEN[name]
-    text = written(code, name)
-    kernel = find.kernel(f"./{name}.py")
-    assert kernel.input_names == inputs
-    assert {n: out.dtype for n, out in kernel.outs.items()} == outputs
-    assert {n: scalar.dtype for n, scalar in kernel.scalars.items()} == scalars
-    for one in kernel.dtypes:
-        kernel.make(kernel.edges[-1], dtype(one))
-    assert ('entry="partial"' in text and 'workspace={"part": Work()}' in text) is (name == "steps")
-    assert max(map(len, text.splitlines())) <= 120
+    ran("check", "./mine/rows.py", "--sizes", "5x7", "--device", "cpu", "--only", "host")
 
 
 @pytest.mark.parametrize(
@@ -284,47 +137,19 @@ def test_a_kernel_of_scalar_t_is_offered_the_dtypes_whose_headers_it_has(written
     text = written(f"{includes}__global__ void k(const scalar_t* x, const float* w, scalar_t* y, int n) {{}}")
     kernel = find.kernel("./k.py")
     assert (kernel.dtypes, tuple(kernel.budgets)) == (dtypes, dtypes)
-    assert f"{SEVERAL}{lacking}\n" in text
+    assert f"# what scalar_t may be{lacking}\n" in text
     kinds = {name: array.dtype for name, array in kernel.make((5,), dtype(dtypes[-1])).items()}
     assert kinds == {"x": dtype(dtypes[-1]).numpy, "w": "float32"}
 
 
-@pytest.mark.parametrize(
-    ("declared", "shared"),
-    [
-        ("extern __shared__ float tile[];", "shared=256 * 4)"),
-        ("extern __shared__ __align__(16) double tile[];", "shared=256 * 8)"),
-        ("extern __align__(sizeof(int)) __shared__ scalar_t tile[];", "shared=256 * x.dtype.itemsize)"),
-        ("extern __shared__ unsigned char raw[];", 'shared=todo("the bytes of extern __shared__ unsigned char raw[]")'),
-        ("__shared__ float tile[32];", ""),
-    ],
-)
-def test_dynamic_shared_memory_has_its_bytes_in_the_launch(written, declared, shared):
-    takes = "(const scalar_t* x, scalar_t* y, int n)"
-    other = f"__global__ void other{takes} {{ if (n) {{ y[0] = x[0]; }} }}"
-    text = written(f"__global__ void k{takes};\n{other}\n__global__ void k{takes} {{ {declared} }}\n")
-    assert shared in text
-    assert text.count("shared=") == text.count("# TODO: the bytes of extern") == bool(shared)
-
-
-@pytest.mark.sweep
-def test_a_kernel_without_inputs_has_a_spec_whose_reference_takes_the_shape_of_the_output(lab, written):
-    written("__global__ void k(int* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = i; }")
-    fill("k.py", (hole("k"), "return np.arange(y.size)"))
-    run = lab("check", "./k.py", "--size", "300", "--device", "cpu", "--only", "host")
-    assert run.exit_code == 0, run.output
-
-
-def test_a_spec_that_is_not_filled_in_ends_a_run_at_once_and_names_every_place(lab, written):
+def test_a_spec_that_is_not_filled_in_ends_a_run_at_once_and_names_every_place(written):
     text = written("__global__ void scale(const float* x, float* y, Mode mode, float bend, int n) {}", "scale")
     marked = [i for i, line in enumerate(text.splitlines(), 1) if "TODO" in line]
     asked = [i for i, line in enumerate(text.splitlines(), 1) if 'todo("' in line]
     reference, mode, bend = asked
     path = Path("scale.py").resolve()
     for command in ("check", "bench"):
-        run = lab(command, "./scale.py")
-        assert run.exit_code == 2
-        assert run.output == (
+        assert refused(command, "./scale.py") == (
             f"Error: {path}:{reference}: fill in reference: what scale computes, in NumPy\n"
             f"{path}:{mode}: fill in mode of type Mode: a NumPy scalar of its size\n"
             f"{path}:{bend}: fill in the value of bend\n"
@@ -353,7 +178,7 @@ def test_a_name_of_the_lab_or_of_python_does_not_break_the_spec(written):
         (["here.cu", "--like", "plus_one"], "here.cu exists, and is not replaced"),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_anything_is(lab, words, said):
+def test_what_cannot_be_written_is_refused_before_anything_is(words, said):
     Path("here.cu").write_text(ADD.replace("vadd", "here"))
     Path("here.py").write_text(
         "from cudalab import Budget, Kernel, Launch\n"
@@ -365,42 +190,8 @@ def test_what_cannot_be_written_is_refused_before_anything_is(lab, words, said):
     Path("noout.cu").write_text("__global__ void f(const float* x, int n) {}\n")
     Path("rows.cu").write_text("__global__ void f(const float* x, float** rows, int n) {}\n")
     before = sorted(Path().rglob("*"))
-    run = lab("new", *words)
-    assert run.exit_code == 2
-    assert said in run.output
+    assert said in refused("new", *words)
     assert sorted(Path().rglob("*")) == before
-
-
-MACROS = """
-#include <cuda_bf16.h>
-#define KERNEL extern "C" __global__ void
-#define ACTIVATION(NAME, F)                                                              \\
-    __global__ void NAME##_and_mul(__nv_bfloat16* out, const __nv_bfloat16* x, int d) {   \\
-        out[threadIdx.x] = F(x[threadIdx.x]);                                            \\
-    }
-#define TWICE(x) ((x) + (x))
-ACTIVATION(twice, TWICE)
-ACTIVATION(plain, )
-KERNEL halved(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x] / 2; }
-"""
-
-
-def test_functions_that_macros_make_are_found():
-    found = {one.path: [parameter.text for parameter in one.parameters] for one in signatures(MACROS)}
-    arrays = ["__nv_bfloat16* out", "const __nv_bfloat16* x", "int d"]
-    assert found == {
-        "twice_and_mul": arrays,
-        "plain_and_mul": arrays,
-        "halved": ["const float* x", "float* y", "int n"],
-    }
-
-
-def test_a_template_beside_a_plain_function_is_a_further_step(written):
-    text = written(
-        "__global__ void count(const int* ids, int* counts, int n) {}\n"
-        "template <int MOST> __global__ void scan(const int* counts, int* offsets, int n) {}\n"
-    )
-    assert text.index('entry="count"') < text.index('entry="scan<256>"') and 'workspace={"counts": Work()}' in text
 
 
 MODEL = '''
@@ -426,17 +217,16 @@ class Model(torch.nn.Module):
 '''
 
 
-def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec(lab):
+def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec():
     Path("model.py").write_text(MODEL)
-    run = lab("new", "model.py")
-    assert run.exit_code == 0, run.output
+    run = ran("new", "model.py")
     assert "wrote twice_ext.cu: cuda_sources of load_inline" in run.stderr and "of model.py\n" in run.stderr
     assert "host code at lines 1, 7 to 11 is left out: the lab launches\n" in run.stderr
     kernel = find.kernel("./twice_ext.py")
     assert (kernel.name, list(kernel.entries)) == ("twice_ext", ["twice"])
     launch = "return Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))"
     assert f"# Grid and block: read from line 9.\n    {launch}" in Path("twice_ext.py").read_text()
-    again = lab("new", "model.py")
+    again = invoke("new", "model.py")
     assert again.exit_code == 2 and "twice_ext.cu exists, and is not replaced" in again.output
 
 
@@ -451,10 +241,9 @@ def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec(lab):
         ("SourceModule('__global__ void f(const float* x) {}')", "f.cu: no __global__ function writes to an array"),
     ],
 )
-def test_a_python_file_whose_code_cannot_be_read_is_refused_and_nothing_written(lab, code, said):
+def test_a_python_file_whose_code_cannot_be_read_is_refused_and_nothing_written(code, said):
     Path("p.py").write_text(code)
-    run = lab("new", "p.py")
-    assert run.exit_code == 2 and said in run.output, run.output
+    assert said in refused("new", "p.py")
     assert [file.name for file in Path().iterdir()] == ["p.py"]
 
 
