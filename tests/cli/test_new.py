@@ -158,8 +158,10 @@ def test_a_spec_that_is_not_filled_in_ends_a_run_at_once_and_names_every_place(w
         )
 
 
-def test_a_name_of_the_lab_or_of_python_does_not_break_the_spec(written):
-    written("__global__ void f(const int* in, const int* inputs, int* lambda, long long np, unsigned k) {}")
+def test_a_name_of_the_lab_or_of_python_does_not_break_the_spec():
+    code = "__global__ void f(const int* in, const int* inputs, int* lambda, long long np, unsigned k) {}"
+    Path("k.cu").write_text(code)
+    ran("new", "./k.py")  # the name of the spec stands for its `.cu`
     runpy.run_path("k.py")
 
 
