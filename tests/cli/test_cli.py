@@ -96,17 +96,6 @@ def test_bad_input_is_one_clear_message_and_exit_code_2_and_nothing_is_written(t
     assert sorted(Path().rglob("*")) == before and Path("mine.svg").read_text() == "<svg>mine</svg>"
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["bench gelu", "bench", "check gelu", "tune gelu", "tune gelu --dry-run", "study zero-grad", "selftest",
-     "profile gelu", "crossover numpy torch_eager --kernel gelu"],
-)  # fmt: skip
-def test_a_word_that_names_no_device_is_refused_before_anything_else_is_said(command):
-    run = invoke(*command.split(), "--device", "tpu")
-    assert run.exit_code == 2
-    assert run.output == "Error: no device 'tpu'; use auto, cpu, cuda or cuda:N\n"
-
-
 @pytest.mark.process
 @pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="there is a GPU here")
 def test_asking_for_a_gpu_where_there_is_none_is_an_error():
