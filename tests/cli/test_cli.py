@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,8 @@ def test_deprecation_noise_stays_out(tmp_path):
 
 
 ROOT = Path(__file__).parents[2]
-REFUSED = re.findall(r"^(\S.*)\n((?: .*\n)+)", (ROOT / "tests" / "data" / "refused.txt").read_text(), re.MULTILINE)
+DATA = ROOT / "tests" / "data"
+REFUSED = re.findall(r"^(\S.*)\n((?: .*\n)+)", (DATA / "refused.txt").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED, ids=[words[:60] for words, _ in REFUSED])
@@ -84,16 +86,18 @@ def test_bad_input_is_one_clear_message_and_exit_code_2_and_nothing_is_written(t
         pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)
     Path("docs").mkdir()
-    for name, text in (("text.py", "x = 1\n"), ("mine.svg", "<svg>mine</svg>")):
-        Path(name).write_text(text)
-    for name in {"old.json", "new.json"} & set(words.split()):
-        timed().save(name)
-    before = sorted(Path().rglob("*"))
+    names = {Path(word).stem for word in words.split()}
+    for file in (DATA / "refused").iterdir():
+        if file.stem in names:
+            shutil.copy(file, tmp_path)
+    for name in {"old", "new"} & names:
+        timed().save(f"{name}.json")
+    before = {path: path.is_file() and path.read_bytes() for path in Path().rglob("*")}
     message = refused(*shlex.split(words.format(root=ROOT)))
     for part in said.splitlines():
         assert part.strip() in message
     assert "Error: " in message and (message.startswith("Usage: ") or message.count("\n") == 1)
-    assert sorted(Path().rglob("*")) == before and Path("mine.svg").read_text() == "<svg>mine</svg>"
+    assert {path: path.is_file() and path.read_bytes() for path in Path().rglob("*")} == before
 
 
 @pytest.mark.process

@@ -165,37 +165,6 @@ def test_a_name_of_the_lab_or_of_python_does_not_break_the_spec():
     runpy.run_path("k.py")
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["gone.cu"], "no file gone.cu; write it first, or copy one of the lab's: cudalab new gone.cu --like softmax"),
-        (["here.cu"], "here.py exists, and is not replaced"),
-        (["empty.cu"], "empty.cu has no __global__ function; add one"),
-        (["noout.cu"], "noout.cu: no __global__ function writes to an array"),
-        (["rows.cu"], "rows.cu: f takes 'float** rows'; a Launch gives the address of an array, not an array of"),
-        (["not-a-name.cu"], "'not-a-name.cu' cannot name a kernel; give a name of letters, digits and _"),
-        (["a.txt"], "'a.txt' cannot name a kernel"),
-        (["b.cu", "--like", "sofmax"], "did you mean 'softmax'?"),
-        (["b.cu", "--like", "./here.py"], "--like copies kernels of the lab, and ./here.py is a file"),
-        (["here.cu", "--like", "plus_one"], "here.cu exists, and is not replaced"),
-    ],
-)
-def test_what_cannot_be_written_is_refused_before_anything_is(words, said):
-    Path("here.cu").write_text(ADD.replace("vadd", "here"))
-    Path("here.py").write_text(
-        "from cudalab import Budget, Kernel, Launch\n"
-        "here = Kernel(file=__file__, summary='', dtypes=('float32',), sizes={'small': (8,)}, edges=(), "
-        "reference=lambda a: a, entries={'here': lambda a, y: Launch((1,), (1,), ())}, "
-        "budgets={'float32': Budget(1)})\n"
-    )
-    Path("empty.cu").write_text("template <class T> __device__ void f(T* x) {}\n")
-    Path("noout.cu").write_text("__global__ void f(const float* x, int n) {}\n")
-    Path("rows.cu").write_text("__global__ void f(const float* x, float** rows, int n) {}\n")
-    before = sorted(Path().rglob("*"))
-    assert said in refused("new", *words)
-    assert sorted(Path().rglob("*")) == before
-
-
 MODEL = '''
 import torch
 from torch.utils.cpp_extension import load_inline
