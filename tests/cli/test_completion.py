@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import FishComplete, ZshComplete
 from click.testing import CliRunner
+from commands import invoke, ran
 
 from cudalab.cli import COMPLETE, main
 from cudalab.cli.complete import Bash
@@ -143,13 +144,9 @@ def test_in_a_real_bash(tmp_path):
     ("shell", "text"), [("bash", "complete -o nosort"), ("zsh", "#compdef"), ("fish", "complete --no")]
 )
 def test_a_script_for_each_shell(shell, text):
-    done = CliRunner().invoke(main, ["completion", shell])
-    assert done.exit_code == 0
+    done = ran("completion", shell)
     assert text in done.stdout
     assert COMPLETE in done.stdout
-
-
-# ---- help, and words that are not known --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", main.list_commands(None))
@@ -165,12 +162,5 @@ def test_a_spec_beside_a_folder_of_its_name_is_meant(tmp_path):
     (tmp_path / "softmax").mkdir()
     for name in ("softmax.cu", "softmax.py"):
         shutil.copy(example / name, tmp_path)
-    done = CliRunner().invoke(main, ["check", f"{tmp_path}/softmax", "--only", "none"])
+    done = invoke("check", f"{tmp_path}/softmax", "--only", "none")
     assert "no backend or entry named 'none'" in done.output
-
-
-def test_every_command_is_told_in_a_line_of_80_columns():
-    text = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout
-    lines = text.partition("Commands:\n")[2].splitlines()
-    assert len(lines) == len(main.list_commands(None))
-    assert not [line for line in lines if line.endswith("...") or len(line.split()) < 3]

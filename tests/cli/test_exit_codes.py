@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran
 
 import cudalab
 from cudalab.base.bounded import Stopped
@@ -24,10 +24,6 @@ from cudalab.spec.dtype import dtype
 
 EXAMPLE = Path(__file__).parents[2] / "bench" / "examples" / "softmax.py"
 QUICK = ("--device", "cpu", "--only", "host,numpy", "-q")
-
-
-def invoke(*args):
-    return CliRunner().invoke(main, [str(a) for a in args])
 
 
 @pytest.mark.sweep
@@ -55,18 +51,18 @@ def test_it_is_no_success_if_no_entry_ran(monkeypatch, tmp_path, command, variab
     assert statuses == {"numpy": "ok", "host:softmax": "skipped"}
 
 
-@pytest.mark.process
-def test_a_wrong_answer_comes_before_a_kernel_that_did_not_run(monkeypatch, tmp_path):
-    monkeypatch.setenv("CXX", "nonexist")
-    spec = tmp_path / "softmax.py"
+def too_strict(folder):
+    """The example with a budget that no library meets."""
+    spec = folder / "softmax.py"
     spec.write_text(EXAMPLE.read_text().replace("Budget(64", "Budget(0"))
     spec.with_suffix(".cu").write_text(EXAMPLE.with_suffix(".cu").read_text())
-    assert invoke("check", spec, *QUICK, "--sizes", "64x512").exit_code == 1
+    return spec
 
 
 @pytest.mark.process
-def test_what_was_not_chosen_need_not_run(monkeypatch):
+def test_a_wrong_answer_comes_before_a_kernel_that_did_not_run_and_what_was_not_chosen_need_not(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "nonexist")
+    assert invoke("check", too_strict(tmp_path), *QUICK, "--sizes", "64x512").exit_code == 1
     run = invoke("check", EXAMPLE, "--device", "cpu", "--only", "numpy", "-q", "--sizes", "8x33")
     assert (run.exit_code, run.stderr) == (0, "")
 
@@ -78,17 +74,6 @@ def test_an_entry_that_needs_a_gpu_does_not_count_as_run():
     run = invoke("check", EXAMPLE, "--only", "pycuda,numpy", "-q", "--sizes", "8x33")
     assert run.exit_code == NOT_RUN
     assert "Error: no entry of softmax.cu ran: pycuda was skipped, for the reason above" in run.stderr
-
-
-@pytest.mark.sweep
-def test_with_a_baseline_too(monkeypatch, tmp_path):
-    old = tmp_path / "old.json"
-    asked = ("--device", "cpu", "--only", "host,numpy", "-q", "--budget", "0.01")
-    assert invoke("bench", EXAMPLE, *asked, "--sizes", "8x33", "-o", old).exit_code == 0
-    monkeypatch.setenv("CXX", "nonexist")
-    run = invoke("bench", EXAMPLE, "--baseline", old, *asked, "--min-effect", "90%")
-    assert "no entry of softmax.cu ran" in run.stderr or run.exit_code in (3, 4)
-    assert run.exit_code != 0
 
 
 def without_nvcc(monkeypatch, folder):
@@ -127,8 +112,7 @@ def test_without_nvcc_a_kernel_that_the_cpu_cannot_run_is_skipped_and_is_no_succ
 @pytest.mark.skipif(not cuda.nvcc(), reason="no nvcc")
 def test_with_nvcc_it_is_compiled_and_a_success_unless_nvcc_refuses_it(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / "cache"))
-    run = invoke("check", pausing(tmp_path, "nanosleep.u32 1"), *QUICK, "--sizes", "8x33")
-    assert run.exit_code == 0
+    run = ran("check", pausing(tmp_path, "nanosleep.u32 1"), *QUICK, "--sizes", "8x33")
     assert "note: no entry of softmax.cu ran: the CPU cannot run it; nvcc compiled it without errors\n" in run.stderr
     assert "(compiled by nvcc for sm_" in " ".join(run.stdout.split())
     run = invoke("check", pausing(tmp_path, "nanosleeep.u32 1"), *QUICK, "--sizes", "8x33")
@@ -186,9 +170,6 @@ def test_every_command_ends_alike_whatever_is_raised_in_it(monkeypatch, name, ra
     assert invoke(name, "--none").exit_code == 2
 
 
-# ---- the seed --------------------------------------------------------------------------------------------------------
-
-
 AS_PROGRAM = """
 import atexit, io, os, sys, threading, time
 from cudalab.base import bounded
@@ -224,22 +205,18 @@ def test_nothing_that_a_spec_leaves_behind_changes_how_a_command_ends(spec, code
     assert done.returncode == code, done.stderr
 
 
-@pytest.mark.sweep
-def test_each_run_draws_its_seed_and_keeps_it(tmp_path):
-    runs = [cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu") for _ in range(2)]
-    seeds = [run.options["seed"] for run in runs]
-    assert seeds[0] != seeds[1] and all(0 <= seed < options.SEEDS for seed in seeds)
-    again = cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", seed=seeds[0])
-    assert again.cases[0].parity == runs[0].cases[0].parity != runs[1].cases[0].parity
-
-
 @pytest.mark.process
-def test_a_resumed_run_keeps_its_seed(tmp_path):
-    out = tmp_path / "r.json"
-    run = cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", output=out)
-    assert cudalab.check(str(EXAMPLE), sizes="8x33", only="numpy", device="cpu", resume=out) == run
-    assert invoke("check", EXAMPLE, "--resume", out, "-q").exit_code == 0
-    assert cudalab.load(out).options["seed"] == run.options["seed"]
+def test_each_run_draws_a_seed_and_a_resumed_one_keeps_its_own(tmp_path):
+    out, asked = tmp_path / "r.json", {"sizes": "8x33", "only": "numpy", "device": "cpu"}
+    run = cudalab.check(str(EXAMPLE), **asked, output=out)
+    other = cudalab.check(str(EXAMPLE), **asked)
+    seed = run.options["seed"]
+    assert seed != other.options["seed"] and 0 <= seed < options.SEEDS
+    again = cudalab.check(str(EXAMPLE), **asked, seed=seed)
+    assert again.cases[0].parity == run.cases[0].parity != other.cases[0].parity
+    assert cudalab.check(str(EXAMPLE), **asked, resume=out) == run
+    ran("check", EXAMPLE, "--resume", out, "-q")
+    assert cudalab.load(out).options["seed"] == seed
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "3", True])
@@ -250,13 +227,10 @@ def test_a_wrong_seed_is_refused(seed):
 
 @pytest.mark.sweep
 def test_the_seed_is_said_unless_it_was_given_or_quiet_and_right(tmp_path):
-    asked = ("check", EXAMPLE, "--device", "cpu", "--only", "numpy", "--sizes", "64x512")
-    assert "for the same inputs: --seed " in invoke(*asked).stderr
-    assert "--seed" not in invoke(*asked, "--seed", 3).stderr
-    assert invoke(*asked, "-q").stderr == ""
-    spec = tmp_path / "softmax.py"
-    spec.write_text(EXAMPLE.read_text().replace("Budget(64", "Budget(0"))
-    spec.with_suffix(".cu").write_text(EXAMPLE.with_suffix(".cu").read_text())
-    wrong = invoke("check", spec, *asked[2:], "-q", "-o", tmp_path / "r.json")
+    asked = ("--device", "cpu", "--only", "numpy", "--sizes", "64x512")
+    assert "for the same inputs: --seed " in invoke("check", EXAMPLE, *asked).stderr
+    assert "--seed" not in invoke("check", EXAMPLE, *asked, "--seed", 3).stderr
+    assert invoke("check", EXAMPLE, *asked, "-q").stderr == ""
+    wrong = invoke("check", too_strict(tmp_path), *asked, "-q", "-o", tmp_path / "r.json")
     assert wrong.exit_code == 1
     assert wrong.stderr == f"for the same inputs: --seed {cudalab.load(tmp_path / 'r.json').options['seed']}\n"

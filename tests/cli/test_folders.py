@@ -9,11 +9,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran
 
 import cudalab
 from cudalab.base.errors import InputError, NotFound, SpecError
-from cudalab.cli import main
 from cudalab.engine import plan
 from cudalab.engine.selection import Selection
 from cudalab.kernels.gelu import gelu
@@ -22,10 +21,6 @@ from cudalab.tools.inspect import chosen_entries
 
 EXAMPLE = Path("bench/examples/softmax.py")
 CPU = {"only": "numpy", "device": "cpu"}
-
-
-def invoke(*words):
-    return CliRunner().invoke(main, [*map(str, words)])
 
 
 @pytest.fixture
@@ -43,8 +38,7 @@ def mine(tmp_path):
 
 @pytest.mark.process
 def test_a_folder_stands_for_its_specs(mine, monkeypatch):
-    done = invoke("check", mine, "--size", "4x8", "--only", "numpy", "--device", "cpu", "-q", "--format", "csv")
-    assert done.exit_code == 0, done.output
+    done = ran("check", mine, "--size", "4x8", "--only", "numpy", "--device", "cpu", "-q", "--format", "csv")
     assert [line.split(",")[0] for line in done.stdout.splitlines()[1:]] == ["soft b", "soft_a"]
     monkeypatch.chdir(mine.parent)
     for words in (
@@ -110,8 +104,7 @@ def test_a_folder_where_one_kernel_is_needed(mine):
     assert find.kernel(f"{mine}/below").name == "soft_c"
     with pytest.raises(SpecError, match=r"without a pair of \.cu and \.py; give .*/mine"):
         find.kernel(str(mine.parent))
-    done = invoke("tune", mine, "gelu", "--dry-run")
-    assert done.exit_code == 0, done.output
+    done = ran("tune", mine, "gelu", "--dry-run")
     assert done.stdout.startswith("gelu: 12 configurations")
     assert done.stderr.count("left out: soft") == 2
     done = invoke("tune", "gelu", "softmax", "-o", mine / "x.json", "--dry-run")
@@ -164,17 +157,12 @@ def test_what_python_takes_for_kernels(mine):
         cudalab.check("gelu", size="8", sizes="8")
 
 
-def test_help_describes_a_kernel():
-    text = pydoc.plain(pydoc.render_doc(cudalab.Kernel))
-    assert "A kernel as a function on arrays" in text
+def test_help_describes_a_kernel_even_one_whose_inputs_cannot_be_made(mine):
+    assert "A kernel as a function on arrays" in pydoc.plain(pydoc.render_doc(cudalab.Kernel))
     text = pydoc.plain(pydoc.render_doc(find.kernel("matmul")))
     assert "c = matmul(a, b, out=None)" in text or "y = matmul(a, b, out=None)" in text
     assert re.search(r"^ +a +256 x 256 float32$", text, re.MULTILINE)
-    assert find.kernel("matmul").summary in text
-    assert "entries: matmul_plain" in text
-
-
-def test_help_of_a_kernel_whose_inputs_cannot_be_made(mine):
+    assert find.kernel("matmul").summary in text and "entries: matmul_plain" in text
     spec = mine / "soft_a.py"
     spec.write_text(spec.read_text().replace("reference=", "inputs=lambda *given: 1 / 0, reference=", 1))
     assert re.search(r"^    x$", find.kernel(str(spec)).__doc__, re.MULTILINE)

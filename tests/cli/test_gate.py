@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from cudalab.base import stats
 from cudalab.base.errors import InputError
-from cudalab.cli import main
 from cudalab.results import compare
 from cudalab.results.compare import NOTHING_SLOWER, REGRESSION
 from cudalab.results.file import load, save
@@ -88,9 +87,7 @@ def test_on_a_cpu_the_gate_says_that_the_kernel_was_not_timed(tmp_path):
     assert cudalab(*bench, "plus_one", "--sizes", "1000", "--only", "host,numpy", "-o", old).returncode == 0
     gate = cudalab(*bench, "--baseline", old, "-o", new)
     for said in (gate.stdout, cudalab("compare", old, new).stdout):
-        said = " ".join(said.split())
-        assert "No kernel was timed in both runs: the CPU checks a .cu and does not time it." in said, gate.stderr
-        assert said.endswith("(wall); 2 right, not timed")
+        assert " ".join(said.split()).endswith("(wall); 2 right, not timed"), gate.stderr
     only_numpy = cudalab(*bench, "--baseline", old, "--only", "numpy")
     assert "not timed" not in only_numpy.stdout.splitlines()[-1] + only_numpy.stderr
 
@@ -114,5 +111,5 @@ def test_loads_are_measured_beside_the_modes_of_the_baseline(monkeypatch, tmp_pa
         raise InputError("enough")
 
     monkeypatch.setattr("cudalab.cli.baseline_gate.measure", measure)
-    CliRunner().invoke(main, ["bench", "gelu", "--baseline", str(tmp_path / "old.json"), "--force", *asked])
+    invoke("bench", "gelu", "--baseline", tmp_path / "old.json", "--force", *asked)
     assert taken == [modes]

@@ -6,13 +6,11 @@ import runpy
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran, refused
 
 from cudalab.base.errors import InputError
-from cudalab.cli import main
 from cudalab.spec import find, python_source
-from cudalab.spec.dtype import DTYPES, dtype
-from cudalab.spec.signatures import signatures
+from cudalab.spec.dtype import dtype
 
 ADD = """
 // __global__ void commented_out(float* y);
@@ -31,14 +29,23 @@ __global__ void scale(const __half* x, const float* w, __half* out, int rows, in
 """
 
 
-@pytest.fixture
-def lab(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def call(*words):
-        return CliRunner().invoke(main, [str(word) for word in words])
 
-    return call
+@pytest.fixture
+def written():
+    """The text of the spec that `cudalab new` writes for a `.cu`; Python compiles it."""
+
+    def write(code, name="k"):
+        Path(f"{name}.cu").write_text(code)
+        ran("new", f"{name}.cu")
+        text = Path(f"{name}.py").read_text()
+        compile(text, f"{name}.py", "exec")
+        return text
+
+    return write
 
 
 def hole(name):
@@ -53,376 +60,109 @@ def fill(path, *changes):
     Path(path).write_text(text)
 
 
-@pytest.mark.sweep
-def test_a_spec_for_a_vector_kernel_needs_its_reference_only(lab):
+def test_it_says_what_it_wrote_and_what_is_to_fill_in():
     Path("vadd.cu").write_text(ADD)
-    run = lab("new", "vadd.cu")
-    assert run.exit_code == 0, run.output
+    run = ran("new", "vadd.cu")
     holes = Path("vadd.py").read_text().count("TODO")
-    assert run.output == (f"wrote vadd.py\nfill in the {holes} places marked TODO, then: cudalab check ./vadd.py\n")
-    unfilled = lab("check", "./vadd.py", "--device", "cpu")
-    assert unfilled.exit_code == 2
-    assert "vadd.py:11: fill in reference: what vadd computes, in NumPy" in unfilled.output
-    fill("vadd.py", (hole("vadd"), "return a + b"))
-    run = lab("check", "./vadd.py", "--device", "cpu", "--only", "host")
-    assert run.exit_code == 0, run.output
-    assert "host:vadd" in run.output and "right" in run.output
+    assert run.output == f"wrote vadd.py\nfill in the {holes} places marked TODO, then: cudalab check ./vadd.py\n"
 
 
 @pytest.mark.sweep
-def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes(lab):
+def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes():
     Path("mine").mkdir()
     Path("mine/scale.cu").write_text(ROWS)
-    assert lab("new", "mine/scale").exit_code == 0
-    fill(
-        "mine/scale.py",
-        (hole("scale"), "return x * w + bias"),
-    )
-    unfilled = lab("check", "./mine/scale.py", "--device", "cpu", "--only", "host")
-    assert unfilled.exit_code == 2
-    assert "fill in the value of bias" in unfilled.output
+    ran("new", "mine/scale")
+    fill("mine/scale.py", (hole("scale"), "return x * w + bias"))
+    check = ("check", "./mine/scale.py", "--device", "cpu", "--only", "host")
+    unfilled = invoke(*check)
+    assert unfilled.exit_code == 2 and "fill in the value of bias" in unfilled.output
     fill("mine/scale.py", ('lambda: todo("the value of bias")', "1e-3"))
     kernel = find.kernel("./mine/scale.py")
     arrays = {name: (a.shape, a.dtype.name) for name, a in kernel.make((3, 5), dtype("float16")).items()}
     assert arrays == {"x": ((3, 5), "float16"), "w": ((5,), "float32")}
-    run = lab("check", "./mine/scale.py", "--device", "cpu", "--only", "host")
-    assert run.exit_code == 0, run.output
+    ran(*check)
 
 
-USES = {
-    "updated": ("float* p, const float* g, float* m, int n", "m[i] = 0.9f * m[i] + g[i]; p[i] -= m[i];"),
-    "read again": ("const float* x, float* y, int n", "y[i] = expf(x[i]); y[i] /= 2; if (y[i] == 0) y[i] = 1;"),
-    "summed": ("const int* x, unsigned* bins, int n", "atomicAdd(&bins[x[i]], 1u);"),
-    "summed and read": ("const float* x, float* y, int n", "atomicAdd(&y[0], x[i]); if (y[1] > 0) return;"),
-    "rows": ("const float* x, float* v, int* at, int rows, int cols", "v[row] = x[row * cols]; at[row] = 0;"),
-    "unknown": ("const float* x, float* y, float* s, int cols", "s[k] = x[0]; y[k * cols + i] = 1;"),
-    "moved": ("const float* x, const float* w, float* y, int cols", "x += 9; y += 9; y[i] = x[i] * w[i];"),
-}
+SIGNATURES = Path(__file__).parents[1] / "data" / "signatures"  # of llm.c, of tutorials and of libraries
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("updated", ["reference(p, g, m)", "(p, m)", "# p, m: updated in place.", 'outputs={"p": Out(), "m": Out()}']),
-        (
-            "read again",
-            ["reference(x)", "# If the kernel reads an output before it writes it, as in y[i] += x[i], add"],
-        ),
-        ("summed", ['outputs={"bins": Out(fill=0)}', "reference(x)"]),
-        ("summed and read", ["reference(x)", '    reference=reference,\n    entries={"f": launch_f}']),
-        ("rows", ['shapes={"x": "rows cols", "v": "rows", "at": "rows"}', '"at": Out(dtype="int32")']),
-        ("unknown", ['"s": lambda x: todo("the shape of s, such as (x[0],)"),  # TODO']),
-        ("moved", ["# TODO: the shape of x, w, y: is it so?", '"y": "rows cols"']),
-    ],
-)
-def test_the_body_says_how_arrays_are_used(lab, name, expected):
-    parameters, body = USES[name]
-    Path("f.cu").write_text(
-        f"__global__ void f({parameters}) {{ int i = threadIdx.x, row = blockIdx.x, k = i; {body} }}"
-    )
-    assert lab("new", "f.cu").exit_code == 0
-    text = Path("f.py").read_text()
-    for said in expected:
-        assert said in text, text
-    assert ("fill=0" in text) == (name == "summed")
+def named(rest):
+    return dict(word.split("=") for word in rest.split())
 
 
-def test_an_instantiation_decides_the_arguments_of_a_template(lab):
-    Path("f.cu").write_text(
-        "template <typename T, int BLOCK>\n__global__ void f(const T* x, T* y, float q, int n) { y[0] = q * x[0]; }\n"
-        "template __global__ void f<double, 128>(const double*, double*, float, int);\n"
-        "template __global__ void f<float, 64>(const float*, float*, float, int);\n"
-    )
-    assert lab("new", "f.cu").exit_code == 0
-    text = Path("f.py").read_text()
-    assert 'dtypes=("float64", "float32")' in text and "arguments of the template" not in text
-    assert '"f<scalar_t, 128>": launch_f, "f<scalar_t, 64>": launch_f' in text
-    assert "# TODO: or a number, as in Scalar(0.5)" in text
+@pytest.mark.parametrize("name", sorted(file.stem for file in SIGNATURES.glob("*.cu")))
+def test_a_spec_has_what_the_code_says_and_loads(written, name):
+    """Beside each `.cu` stands what its spec says, says once and does not say; inputs, outputs and scalars."""
+    text = written((SIGNATURES / f"{name}.cu").read_text(), name)
+    shown, kernel = " ".join(text.split()), find.kernel(f"./{name}.py")
+    for line in (SIGNATURES / f"{name}.expected").read_text().splitlines():
+        word, _, rest = line.partition(" ")
+        holds = {
+            "says": lambda rest: rest in shown,
+            "once": lambda rest: shown.count(rest) == 1,
+            "lacks": lambda rest: rest not in shown,
+            "inputs": lambda rest: (
+                kernel.input_names == tuple(rest.split())
+                and all(kernel.make(kernel.edges[-1], dtype(one)) for one in kernel.dtypes)
+            ),
+            "outputs": lambda rest: {n: out.dtype for n, out in kernel.outs.items()} == named(rest),
+            "scalars": lambda rest: {n: one.dtype for n, one in kernel.scalars.items()} == named(rest),
+        }
+        assert holds[word](rest), (line, text)
+    assert max(map(len, text.splitlines())) <= 120
 
 
 @pytest.mark.sweep
-def test_a_copy_of_a_lab_kernel_runs_at_once(lab):
-    run = lab("new", "mine/rows.cu", "--like", "softmax")
-    assert run.exit_code == 0, run.output
+def test_a_copy_of_a_lab_kernel_runs_at_once():
+    run = ran("new", "mine/rows.cu", "--like", "softmax")
     assert "wrote mine/common/row.cuh" in run.stderr and "wrote" not in run.stdout
     kernel = find.kernel("./mine/rows.py")
     assert (kernel.name, list(kernel.entries)) == ("rows", list(find.kernels()["softmax"].entries))
     assert kernel.triton_file.is_file()
-    again = lab("new", "mine/other.cu", "--like", "softmax")  # the headers are there
+    again = invoke("new", "mine/other.cu", "--like", "softmax")  # the headers are there
     assert again.exit_code == 0 and "common" not in again.output
-    assert lab("check", "./mine/rows.py", "--sizes", "5x7", "--device", "cpu", "--only", "host").exit_code == 0
-
-
-AS_WRITTEN = {  # signatures of llm.c, of tutorials and of libraries; the spec's inputs, outputs and scalars
-    "layernorm": (
-        "__global__ void layernorm_forward_kernel3(float* __restrict__ out, float* __restrict__ mean, float* rstd,\n"
-        "    const float*  __restrict__ inp, const float*  __restrict__ weight, const float* bias, int N, int C) {}",
-        ("inp", "weight", "bias"), {"out": "", "mean": "", "rstd": ""}, {},
-    ),
-    "argmax": (
-        'extern "C" __global__ __launch_bounds__(256) void argmax(const float* x, float* value,\n'
-        "    long long* index, int n) {}",
-        ("x",), {"value": "", "index": "int64"}, {},
-    ),
-    "encoder": (
-        "static __global__ void encoder(float* out, const int* inp, const float* wte, const float* wpe, int B, int T,\n"
-        "                               int C) {}",
-        ("inp", "wte", "wpe"), {"out": ""}, {"T": "int32"},
-    ),
-    "histogram": (
-        "__global__ void hist(const unsigned char* data, int* bins, size_t n) {}", ("data",), {"bins": ""}, {},
-    ),
-    "unsigned_bins": (
-        "__global__ void hist(const unsigned* keys, unsigned int* bins, long unsigned* total, unsigned n) {}",
-        ("keys",), {"bins": "", "total": "uint64"}, {},
-    ),
-    "of_several_dtypes": (
-        "#include <cuda_fp16.h>\n__global__ void scale(const scalar_t* x, const float* w, scalar_t* y, float* sums,\n"
-        "    int rows, int cols, scalar_t alpha) {}",
-        ("x", "w"), {"y": "", "sums": "float32"}, {"alpha": "float32"},
-    ),
-    "draws": (
-        "__global__ void draws(double* y, long long n, unsigned long long seed) {}",
-        ("y",), {"y": ""}, {"seed": "uint64"},
-    ),
-    "saxpy": (
-        "__global__\nvoid saxpy(int n, float a, float *x, float *y)\n{}\nint main() { saxpy<<<1, 2>>>(1, 2.f, x, y); }",
-        ("x",), {"y": ""}, {"a": "float32"},
-    ),
-    "scale": (
-        "__global__ void scale(float* data, float factor, int n) {}", ("data",), {"data": ""}, {"factor": "float32"},
-    ),
-    "sgemm": (
-        "#define TILE 32\n__global__ void sgemm(int M, int N, int K, float alpha, const float *A, const float *B,\n"
-        "    float beta, float *C) {}",
-        ("A", "B"), {"C": ""}, {"M": "int32", "K": "int32", "alpha": "float32", "beta": "float32"},
-    ),
-    "adam": (
-        "__global__ void adam(float* __restrict__ p, float* m, float* v, const float* g, double lr, const float eps,\n"
-        "    long n) {}",
-        ("g",), {"p": "", "m": "", "v": ""}, {"lr": "float64", "eps": "float32"},
-    ),
-    "cast": (
-        "#include <cuda_fp16.h>\n__global__ void cast(const __half* in, nv_bfloat16* out, int n) {}",
-        ("in_",), {"out": ""}, {},
-    ),
-    "steps": (
-        "__global__ void partial(const float* x, float* part, int n) {}\n"
-        "__global__ void total(const float* part, const int* m, double* out, int n) {}",
-        ("x", "m"), {"out": "float64"}, {},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", AS_WRITTEN)
-def test_signatures_as_their_authors_write_them_give_a_spec_that_loads(lab, name):
-    code, inputs, outputs, scalars = AS_WRITTEN[name]
-    Path(f"{name}.cu").write_text(code)
-    run = lab("new", f"{name}.cu")
-    assert run.exit_code == 0, run.output
-    kernel = find.kernel(f"./{name}.py")
-    assert kernel.input_names == inputs
-    assert {n: out.dtype for n, out in kernel.outs.items()} == outputs
-    assert {n: scalar.dtype for n, scalar in kernel.scalars.items()} == scalars
-    for one in DTYPES.values():
-        if one.name in kernel.dtypes:
-            kernel.make(kernel.edges[-1], one)
-    text = Path(f"{name}.py").read_text()
-    assert ('entry="partial"' in text and 'workspace={"part": Work()}' in text) is (name == "steps")
-    assert max(map(len, text.splitlines())) <= 120
-
-
-@pytest.mark.parametrize(
-    ("code", "entry"),
-    [
-        ("template <typename T> __global__ void f(const T* x, T* y, int n) {}", "f<float>"),
-        (
-            "namespace ns {\nnamespace {\ntemplate <int BLOCK, typename T = float>\n"
-            "__global__ void __launch_bounds__(BLOCK) row_sum(const T* x, T* y, int rows, int cols) {}\n}\n}",
-            "ns::row_sum<256, float>",
-        ),
-        ("namespace ns { struct A {}; __global__ void k(const float* x, float* y, int n) {} }", "ns::k"),
-        (
-            "template <typename Tp, typename Tg>\n__global__ void adamw(Tp* p, float* master, Tg* g, float eps) {}",
-            "adamw<float, float>",
-        ),
-        (
-            "template <typename scalar_t> __global__ void f(const scalar_t* x, scalar_t* y, float* sum, int n) {}",
-            "f<scalar_t>",
-        ),
-    ],
-)
-def test_templates_and_namespaces_are_named_as_c_does(lab, code, entry):
-    Path("k.cu").write_text(code)
-    assert lab("new", "k.cu").exit_code == 0
-    text = Path("k.py").read_text()
-    assert f'entries={{"{entry}": launch_' in text
-    assert ("TODO: the arguments of the template <" in text) is ("template" in code)
-    compile(text, "k.py", "exec")
-    of_several = "# what scalar_t may be" in text
-    assert of_several is ("scalar_t" in code) and ('dtypes=("float32",),' in text)
+    ran("check", "./mine/rows.py", "--sizes", "5x7", "--device", "cpu", "--only", "host")
 
 
 @pytest.mark.parametrize(
     ("includes", "dtypes", "lacking"),
     [
         ("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n", ("float32", "float16", "bfloat16"), ""),
-        ('#include "half.cuh"\n', ("float32", "float16"), "bfloat16 needs <cuda_bf16.h>"),
-        ("", ("float32",), "float16 needs <cuda_fp16.h>, bfloat16 needs <cuda_bf16.h>"),
+        ('#include "half.cuh"\n', ("float32", "float16"), "; bfloat16 needs <cuda_bf16.h>"),
+        ("", ("float32",), "; float16 needs <cuda_fp16.h>, bfloat16 needs <cuda_bf16.h>"),
     ],
 )
-def test_a_kernel_of_scalar_t_is_offered_the_dtypes_whose_headers_it_has(lab, includes, dtypes, lacking):
+def test_a_kernel_of_scalar_t_is_offered_the_dtypes_whose_headers_it_has(written, includes, dtypes, lacking):
     Path("half.cuh").write_text("#include <cuda_fp16.h>\n")
-    Path("k.cu").write_text(f"{includes}__global__ void k(const scalar_t* x, const float* w, scalar_t* y, int n) {{}}")
-    assert lab("new", "k.cu").exit_code == 0
+    text = written(f"{includes}__global__ void k(const scalar_t* x, const float* w, scalar_t* y, int n) {{}}")
     kernel = find.kernel("./k.py")
     assert (kernel.dtypes, tuple(kernel.budgets)) == (dtypes, dtypes)
-    assert f"# what scalar_t may be{'; ' * bool(lacking)}{lacking}\n" in Path("k.py").read_text()
+    assert f"# what scalar_t may be{lacking}\n" in text
     kinds = {name: array.dtype for name, array in kernel.make((5,), dtype(dtypes[-1])).items()}
     assert kinds == {"x": dtype(dtypes[-1]).numpy, "w": "float32"}
 
 
-@pytest.mark.parametrize(
-    ("declared", "shared"),
-    [
-        ("extern __shared__ float tile[];", "shared=256 * 4)"),
-        ("extern __shared__ __align__(16) double tile[];", "shared=256 * 8)"),
-        ("extern __align__(sizeof(int)) __shared__ scalar_t tile[];", "shared=256 * x.dtype.itemsize)"),
-        ("extern __shared__ unsigned char raw[];", 'shared=todo("the bytes of extern __shared__ unsigned char raw[]")'),
-        ("__shared__ float tile[32];", ""),
-    ],
-)
-def test_dynamic_shared_memory_has_its_bytes_in_the_launch(lab, declared, shared):
-    kernel = f"__global__ void k(const scalar_t* x, scalar_t* y, int n) {{ {declared} }}"
-    other = "__global__ void other(const scalar_t* x, scalar_t* y, int n) { if (n) { y[0] = x[0]; } }"
-    Path("k.cu").write_text(f"__global__ void k(const scalar_t* x, scalar_t* y, int n);\n{other}\n{kernel}\n")
-    assert lab("new", "k.cu").exit_code == 0
-    text = Path("k.py").read_text()
-    assert shared in text and text.count("shared=") == bool(shared)
-    assert text.count("# TODO: the bytes of extern") == bool(shared)
-    compile(text, "k.py", "exec")
-
-
-@pytest.mark.sweep
-def test_a_kernel_without_inputs_has_a_spec_whose_reference_takes_the_shape_of_the_output(lab):
-    Path("count.cu").write_text(
-        "__global__ void count(int* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = i; }"
-    )
-    assert lab("new", "count.cu").exit_code == 0
-    fill("count.py", (hole("count"), "return np.arange(y.size)"))
-    run = lab("check", "./count.py", "--size", "300", "--device", "cpu", "--only", "host")
-    assert run.exit_code == 0, run.output
-
-
-def test_a_spec_that_is_not_filled_in_ends_a_run_at_once_and_names_every_place(lab):
-    Path("scale.cu").write_text("__global__ void scale(const float* x, float* y, Mode mode, float bend, int n) {}")
-    assert lab("new", "scale.cu").exit_code == 0
-    lines = Path("scale.py").read_text().splitlines()
-    reference, mode, bend = (next(i for i, line in enumerate(lines, 1) if word in line) for word in (
-        "todo(\"reference: what", "todo(\"mode of type Mode", "todo(\"the value of bend"))  # fmt: skip
-    others = [i for i, line in enumerate(lines, 1) if "TODO" in line and i not in (reference, mode, bend)]
+def test_a_spec_that_is_not_filled_in_ends_a_run_at_once_and_names_every_place(written):
+    text = written("__global__ void scale(const float* x, float* y, Mode mode, float bend, int n) {}", "scale")
+    marked = [i for i, line in enumerate(text.splitlines(), 1) if "TODO" in line]
+    asked = [i for i, line in enumerate(text.splitlines(), 1) if 'todo("' in line]
+    reference, mode, bend = asked
     path = Path("scale.py").resolve()
     for command in ("check", "bench"):
-        run = lab(command, "./scale.py")
-        assert run.exit_code == 2
-        assert run.output == (
+        assert refused(command, "./scale.py") == (
             f"Error: {path}:{reference}: fill in reference: what scale computes, in NumPy\n"
             f"{path}:{mode}: fill in mode of type Mode: a NumPy scalar of its size\n"
             f"{path}:{bend}: fill in the value of bend\n"
-            f"also marked TODO: lines {', '.join(map(str, others))} (guesses are filled in; check them)\n"
+            f"also marked TODO: lines {', '.join(str(i) for i in marked if i not in asked)} "
+            "(guesses are filled in; check them)\n"
         )
 
 
-def test_a_name_of_the_lab_or_of_python_does_not_break_the_spec(lab):
+def test_a_name_of_the_lab_or_of_python_does_not_break_the_spec():
     code = "__global__ void f(const int* in, const int* inputs, int* lambda, long long np, unsigned k) {}"
     Path("k.cu").write_text(code)
-    assert lab("new", "./k.py").exit_code == 0
+    ran("new", "./k.py")  # the name of the spec stands for its `.cu`
     runpy.run_path("k.py")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["gone.cu"], "no file gone.cu; write it first, or copy one of the lab's: cudalab new gone.cu --like softmax"),
-        (["here.cu"], "here.py exists, and is not replaced"),
-        (["empty.cu"], "empty.cu has no __global__ function; add one"),
-        (["noout.cu"], "noout.cu: no __global__ function writes to an array"),
-        (["rows.cu"], "rows.cu: f takes 'float** rows'; a Launch gives the address of an array, not an array of"),
-        (["not-a-name.cu"], "'not-a-name.cu' cannot name a kernel; give a name of letters, digits and _"),
-        (["a.txt"], "'a.txt' cannot name a kernel"),
-        (["b.cu", "--like", "sofmax"], "did you mean 'softmax'?"),
-        (["b.cu", "--like", "./here.py"], "--like copies kernels of the lab, and ./here.py is a file"),
-        (["here.cu", "--like", "plus_one"], "here.cu exists, and is not replaced"),
-    ],
-)
-def test_what_cannot_be_written_is_refused_before_anything_is(lab, words, said):
-    Path("here.cu").write_text(ADD.replace("vadd", "here"))
-    Path("here.py").write_text(
-        "from cudalab import Budget, Kernel, Launch\n"
-        "here = Kernel(file=__file__, summary='', dtypes=('float32',), sizes={'small': (8,)}, edges=(), "
-        "reference=lambda a: a, entries={'here': lambda a, y: Launch((1,), (1,), ())}, "
-        "budgets={'float32': Budget(1)})\n"
-    )
-    Path("empty.cu").write_text("template <class T> __device__ void f(T* x) {}\n")
-    Path("noout.cu").write_text("__global__ void f(const float* x, int n) {}\n")
-    Path("rows.cu").write_text("__global__ void f(const float* x, float** rows, int n) {}\n")
-    before = sorted(Path().rglob("*"))
-    run = lab("new", *words)
-    assert run.exit_code == 2
-    assert said in run.output
-    assert sorted(Path().rglob("*")) == before
-
-
-MACROS = """
-#include <cuda_bf16.h>
-#define KERNEL extern "C" __global__ void
-#define ACTIVATION(NAME, F)                                                              \\
-    __global__ void NAME##_and_mul(__nv_bfloat16* out, const __nv_bfloat16* x, int d) {   \\
-        out[threadIdx.x] = F(x[threadIdx.x]);                                            \\
-    }
-#define TWICE(x) ((x) + (x))
-ACTIVATION(twice, TWICE)
-ACTIVATION(plain, )
-KERNEL halved(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x] / 2; }
-"""
-
-
-def test_functions_that_macros_make_are_found():
-    found = {one.path: [parameter.text for parameter in one.parameters] for one in signatures(MACROS)}
-    arrays = ["__nv_bfloat16* out", "const __nv_bfloat16* x", "int d"]
-    assert found == {
-        "twice_and_mul": arrays,
-        "plain_and_mul": arrays,
-        "halved": ["const float* x", "float* y", "int n"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("comment", "summary"), [("sum of rows", "Sum of rows"), ("y = a x", "y = a x"), ("y[i] is a x", "y[i] is a x")]
-)
-def test_a_summary_that_begins_with_code_keeps_its_first_letter(lab, comment, summary):
-    Path("rows.cu").write_text(f"// {comment}\n{ADD}")
-    assert lab("new", "rows.cu").exit_code == 0
-    assert Path("rows.py").read_text().startswith(f'"""{summary}."""')
-
-
-def test_types_that_count_are_integers(lab):
-    Path("rows.cu").write_text(
-        "template <typename IndexType, typename T> __global__ void sums(const IndexType* ends, const T* x, T* y) {}\n"
-    )
-    assert lab("new", "rows.cu").exit_code == 0
-    text = Path("rows.py").read_text()
-    assert '"sums<int, float>"' in text and 'inputs={"ends": In("int32")}' in text
-
-
-def test_a_template_beside_a_plain_function_is_a_further_step(lab):
-    Path("steps.cu").write_text(
-        "__global__ void count(const int* ids, int* counts, int n) {}\n"
-        "template <int MOST> __global__ void scan(const int* counts, int* offsets, int n) {}\n"
-    )
-    assert lab("new", "steps.cu").exit_code == 0
-    text = Path("steps.py").read_text()
-    assert text.index('entry="count"') < text.index('entry="scan<256>"') and 'workspace={"counts": Work()}' in text
 
 
 MODEL = '''
@@ -448,41 +188,33 @@ class Model(torch.nn.Module):
 '''
 
 
-def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec(lab):
+def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec():
     Path("model.py").write_text(MODEL)
-    run = lab("new", "model.py")
-    assert run.exit_code == 0, run.output
+    run = ran("new", "model.py")
     assert "wrote twice_ext.cu: cuda_sources of load_inline" in run.stderr and "of model.py\n" in run.stderr
     assert "host code at lines 1, 7 to 11 is left out: the lab launches\n" in run.stderr
     kernel = find.kernel("./twice_ext.py")
     assert (kernel.name, list(kernel.entries)) == ("twice_ext", ["twice"])
     launch = "return Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))"
     assert f"# Grid and block: read from line 9.\n    {launch}" in Path("twice_ext.py").read_text()
-    again = lab("new", "model.py")
+    again = invoke("new", "model.py")
     assert again.exit_code == 2 and "twice_ext.cu exists, and is not replaced" in again.output
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        (
-            "import x\nRawModule(code=open('k.cu').read())",
-            "p.py:2: the value of \"open('k.cu').read()\" is not written in",
-        ),
-        (
-            "K = f'{N} __global__ void f(float* y) {{}}'\nRawKernel(K, 'f')",
-            "p.py:1: the value of 'N' is not written in the",
-        ),
+        ("import x\nRawModule(code=open('k.cu').read())", "p.py:2: the value of \"open('k.cu').read()\" is not"),
+        ("K = f'{N} __global__ void f(float* y) {{}}'\nRawKernel(K, 'f')", "p.py:1: the value of 'N' is not written"),
         ("K = K\nRawKernel(K, 'f')", "p.py:1: K depends on itself"),
         ("n = 1", "p.py has no string with a __global__ function"),
         ("def", "p.py:1: it is not valid Python"),
         ("SourceModule('__global__ void f(const float* x) {}')", "f.cu: no __global__ function writes to an array"),
     ],
 )
-def test_a_python_file_whose_code_cannot_be_read_is_refused_and_nothing_written(lab, code, said):
+def test_a_python_file_whose_code_cannot_be_read_is_refused_and_nothing_written(code, said):
     Path("p.py").write_text(code)
-    run = lab("new", "p.py")
-    assert run.exit_code == 2 and said in run.output, run.output
+    assert said in refused("new", "p.py")
     assert [file.name for file in Path().iterdir()] == ["p.py"]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from typed import parsed
 
 from cudalab.checks import nans
-from cudalab.cli import main, next_steps
+from cudalab.cli import next_steps
 from cudalab.device import cuda
 from cudalab.results.record import Case, Machine, Parity, Results
 from cudalab.tools.inspect import compilers
@@ -71,27 +71,28 @@ def wrong(label, reason="", **parity):
     return found
 
 
-def purpose(*cases):
-    return next_steps.lines(run_of("check", *cases), None, 999)[0].partition("  # ")[2]
+FINITE, INFINITE, ALONE = {"max_ulp": 9.0}, {"max_ulp": None}, "the wrong entry alone, with the same inputs"
 
 
-def test_the_advice_follows_from_what_is_wrong():
-    finite, infinite = {"max_ulp": 9.0}, {"max_ulp": None}
-    assert "widen" in purpose(wrong("numpy", **finite), wrong("host:a", **finite))
-    assert "atol" in purpose(wrong("numpy", "error 2e-7, where values are near 0", **finite), wrong("host:a", **finite))
-    assert "overflows in NumPy too" in purpose(wrong("numpy", **infinite), wrong("host:a", **infinite))
-    for far in (infinite, {"max_ulp": 5e6, "rel_l2": 0.1}):
-        assert "memory errors" in purpose(wrong("numpy", **finite), wrong("host:a", **far))
-    assert 'nans="ignored"' in purpose(wrong("numpy", **finite), wrong("host:a", f"got 0; {nans.ADVICE}", **infinite))
-    for cause in ("y is read before it is written: zero it", "never written: 1 of 64 elements of y"):
-        assert "set every element" in purpose(wrong("numpy", **finite), wrong("host:a", cause, **infinite))
-
-
-def test_the_sanitizer_is_for_what_a_memory_error_may_do():
-    alone = "the wrong entry alone, with the same inputs"
-    assert purpose(wrong("host:a", max_ulp=5e5)) == alone
-    for found in ({"max_ulp": None}, {"wrong": 3}, {"rel_l2": 1e20}, {"wrong": 0}, {"rel_l2": 0.5}):
-        assert "memory errors" in purpose(wrong("host:a", **found))
+@pytest.mark.parametrize(
+    ("advice", "found"),
+    [
+        ("widen", [wrong("numpy", **FINITE), wrong("host:a", **FINITE)]),
+        ("atol", [wrong("numpy", "error 2e-7, where values are near 0", **FINITE), wrong("host:a", **FINITE)]),
+        ("overflows in NumPy too", [wrong("numpy", **INFINITE), wrong("host:a", **INFINITE)]),
+        *(("memory errors", [wrong("numpy", **FINITE), wrong("host:a", **far)])
+          for far in (INFINITE, {"max_ulp": 5e6, "rel_l2": 0.1})),
+        ('nans="ignored"', [wrong("numpy", **FINITE), wrong("host:a", f"got 0; {nans.ADVICE}", **INFINITE)]),
+        *(("set every element", [wrong("numpy", **FINITE), wrong("host:a", cause, **INFINITE)])
+          for cause in ("y is read before it is written: zero it", "never written: 1 of 64 elements of y")),
+        (ALONE, [wrong("host:a", max_ulp=5e5)]),
+        *(("memory errors", [wrong("host:a", **far)])
+          for far in (INFINITE, {"wrong": 3}, {"rel_l2": 1e20}, {"wrong": 0}, {"rel_l2": 0.5})),
+    ],
+)  # fmt: skip
+def test_the_advice_follows_from_what_is_wrong(advice, found):
+    said = next_steps.lines(run_of("check", *found), None, 999)[0].partition("  # ")[2]
+    assert advice in said and (advice != ALONE or said == ALONE)
 
 
 def test_all_kernels_the_size_and_quick_are_kept():
@@ -125,6 +126,6 @@ def test_inspect_is_named_only_where_it_can_run(monkeypatch, lacking):
 @pytest.mark.sweep
 def test_they_are_for_people(tmp_path):
     check = ["check", "plus_one", "--only", "numpy", "--device", "cpu", "--sizes", "small"]
-    assert "next: cudalab bench plus_one" in CliRunner().invoke(main, check).output
+    assert "next: cudalab bench plus_one" in invoke(*check).output
     for quiet in (["-q"], ["--format", "json"]):
-        assert "next:" not in CliRunner().invoke(main, [*check, *quiet]).output
+        assert "next:" not in invoke(*check, *quiet).output

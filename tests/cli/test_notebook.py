@@ -67,7 +67,7 @@ def test_a_spec_is_deduced_with_a_reference_and_headers_are_those_of_the_current
         cells.written(SILU)
 
 
-def test_results_are_shown_and_kept(shell, tmp_path):
+def test_results_are_shown_and_kept_and_a_failed_cell_leaves_none_of_an_earlier_one(shell, tmp_path):
     cudalab.load_ipython_extension(shell)
     function, kind = shell.magics["cudalab"]
     timed().save(tmp_path / "run.json")
@@ -76,6 +76,10 @@ def test_results_are_shown_and_kept(shell, tmp_path):
     assert isinstance(shell.user_ns["r"], cudalab.Results)
     assert shell.shown[-1]["text/plain"] == str(shell.user_ns["r"])
     assert shell.shown[-1].get("text/html") == shell.user_ns["r"]._repr_html_()
+    shell.user_ns["r"] = "of an earlier cell"
+    with pytest.raises(magic.CellError):
+        magic.ran(shell, "check --out r --size nope", WHOLE)
+    assert "r" not in shell.user_ns
 
 
 @pytest.mark.parametrize(("line", "cell", "error"), [
@@ -99,13 +103,6 @@ def test_what_is_wrong_is_said_without_a_traceback(shell, line, cell, error):
         magic.ran(shell, line, cell)
     assert raised.value._render_traceback_() == [f"Error: {raised.value}"]
     assert not shell.user_ns
-
-
-def test_a_failed_cell_leaves_no_results_of_an_earlier_one(shell):
-    shell.user_ns["r"] = "of an earlier cell"
-    with pytest.raises(magic.CellError):
-        magic.ran(shell, "check --out r --size nope", WHOLE)
-    assert "r" not in shell.user_ns
 
 
 def test_commands_on_the_file_of_a_cell_are_magics():

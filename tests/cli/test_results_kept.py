@@ -11,18 +11,15 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from commands import invoke, ran
 
 import cudalab
-from cudalab.cli import main, measure
+from cudalab.cli import measure
 from cudalab.engine import session
 from cudalab.results import file
 
 EXAMPLE = Path(__file__).parents[2] / "bench" / "examples" / "softmax.py"
 QUICK = ("--device", "cpu", "--only", "numpy", "--sizes", "8x33")
-
-
-def invoke(*args):
-    return CliRunner().invoke(main, [str(a) for a in args])
 
 
 def spec_that(folder, does):
@@ -32,9 +29,6 @@ def spec_that(folder, does):
     spec.write_text(f"{EXAMPLE.read_text()}\n{does}\n")
     spec.with_suffix(".cu").write_text(EXAMPLE.with_suffix(".cu").read_text())
     return spec
-
-
-# ---- where they cannot be written ------------------------------------------------------------------------------------
 
 
 @pytest.mark.process
@@ -58,9 +52,15 @@ def test_results_that_cannot_be_written_are_kept_elsewhere_and_fail_the_command(
 
 
 @pytest.mark.process
-def test_where_nothing_can_be_written_they_are_printed(tmp_path, monkeypatch):
+def test_they_are_rescued_to_the_first_place_that_takes_a_file_or_else_printed(tmp_path, monkeypatch):
     run = cudalab.load(_old(tmp_path / "r.json"))
-    monkeypatch.setattr(file, "rescue", lambda run: "")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    kept = file.rescue(run)
+    assert Path(kept).parent == tmp_path and cudalab.load(kept) == run
+    monkeypatch.setattr(file.files, "write", _fail)
+    assert file.rescue(run) == ""
+    assert sorted(tmp_path.glob("cudalab-*")) == [Path(kept)]
 
     @click.command()
     def command():
@@ -73,18 +73,6 @@ def test_where_nothing_can_be_written_they_are_printed(tmp_path, monkeypatch):
     assert json.loads(done.stdout)["cases"]
 
 
-@pytest.mark.process
-def test_rescue_takes_the_first_place_that_takes_a_file(tmp_path, monkeypatch):
-    run = cudalab.load(_old(tmp_path / "r.json"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    kept = file.rescue(run)
-    assert Path(kept).parent == tmp_path and cudalab.load(kept) == run
-    monkeypatch.setattr(file.files, "write", _fail)
-    assert file.rescue(run) == ""
-    assert sorted(tmp_path.glob("cudalab-*")) == [Path(kept)]
-
-
 def _fail(*args, **kwargs):
     raise OSError(28, "No space left on device")
 
@@ -94,11 +82,8 @@ def _old(path):
     return path
 
 
-# ---- Ctrl-C ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.process
-def test_an_early_ctrl_c_does_not_speak_of_the_run_that_was_there(tmp_path, monkeypatch):
+def test_an_early_ctrl_c_does_not_speak_of_the_run_that_was_there_unless_it_is_resumed(tmp_path, monkeypatch):
     out = _old(tmp_path / "r.json")
     before = out.read_bytes()
 
@@ -109,19 +94,9 @@ def test_an_early_ctrl_c_does_not_speak_of_the_run_that_was_there(tmp_path, monk
     done = invoke("check", EXAMPLE, *QUICK, "-o", out, "-q")
     assert (done.exit_code, done.stderr) == (130, "stopped; nothing was finished\n")
     assert out.read_bytes() == before
-
-
-@pytest.mark.process
-def test_an_early_ctrl_c_of_a_resumed_run_says_how_to_go_on(tmp_path, monkeypatch):
-    out = _old(tmp_path / "r.json")
     run = cudalab.load(out)
     run.cases, run.complete = [], False
     run.save(out)
-
-    def stop(self):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(session.Session, "__enter__", stop)
     done = invoke("check", EXAMPLE, "--resume", out, "-q")
     assert (done.exit_code, done.stderr) == (130, f"stopped; continue with: cudalab check {EXAMPLE} --resume {out}\n")
 
@@ -149,9 +124,6 @@ def test_ctrl_c_says_where_the_finished_groups_are_if_not_in_the_file(tmp_path, 
     assert not out.exists()
 
 
-# ---- what a file names -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.sweep
 @pytest.mark.parametrize(
     ("command", "option"),
@@ -163,7 +135,7 @@ def test_a_spec_that_only_a_results_file_names_is_not_run(tmp_path, command, opt
     spec = spec_that(tmp_path, f"import pathlib; pathlib.Path({str(mark)!r}).touch()")
     out = tmp_path / "r.json"
     budget = ("--budget", "0.01") if command == "bench" else ()
-    assert invoke(command, spec, *QUICK, "-o", out, "-q", *budget).exit_code == 0
+    ran(command, spec, *QUICK, "-o", out, "-q", *budget)
     for name in [name for name in sys.modules if name.startswith("cudalab_user_softmax")]:
         del sys.modules[name]
     mark.unlink()
@@ -177,14 +149,3 @@ def test_a_spec_that_only_a_results_file_names_is_not_run(tmp_path, command, opt
     assert not mark.exists()
     invoke(*shlex.split(again)[1:], "-q")
     assert mark.exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [((), "--watch needs a KERNEL"), (("gelu", "-o", "r.json"), "leave out -o and --resume"),
-     (("gelo",), "no kernel named 'gelo'"), (("./gelo.py",), "no spec at")],
-)  # fmt: skip
-def test_a_watch_that_cannot_begin_says_so_and_ends(words, says):
-    done = invoke("check", *words, "--watch")
-    assert done.exit_code == 2
-    assert says in " ".join(done.stderr.split())

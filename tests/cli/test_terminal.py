@@ -16,6 +16,7 @@ import termios
 import time
 
 import pytest
+import twice
 from click import Context
 
 import cudalab
@@ -32,10 +33,8 @@ from cudalab.results.record import Case, Machine, Parity
 from cudalab.spec import dtype, find
 
 LABELS = ("host:gelu_scalar", "host:gelu_vec", "numpy", "torch_compile", "torch_eager", "torch_native", "torch_script")
-SPEC = """
+SPOKEN = """
 import time
-import numpy as np
-from cudalab.spec import Budget, Kernel, Launch, blocks
 
 print("as the spec is imported")
 
@@ -43,24 +42,8 @@ def inputs(shape, dtype, rng):
     print("the spec says hello", flush=True)
     time.sleep(0.4)
     return {"x": rng.standard_normal(shape).astype(dtype)}
-
-twice = Kernel(
-    file=__file__,
-    summary="y = 2 x",
-    dtypes=("float32",),
-    sizes={"small": (1000,), "large": (2000,)},
-    edges=((1,),),
-    reference=lambda x: 2 * x,
-    inputs=inputs,
-    entries={"twice": lambda x, y: Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))},
-    budgets={"float32": Budget(0.5, why="exact")},
-)
 """
-SOURCE = """__global__ void twice(const float* x, float* y, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = 2 * x[i];
-}
-"""
+SPEC = SPOKEN + twice.SPEC.replace("    reference", "    inputs=inputs,\n    reference")
 # Makes its standard input the terminal whose keys it obeys, as a shell does.
 BOOT = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 ASIDE = ("CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
@@ -69,10 +52,8 @@ ASIDE = ("CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS
 @pytest.fixture
 def bench(tmp_path):
     """The command that benchmarks a kernel which prints, in two groups."""
-    (tmp_path / "twice.py").write_text(SPEC)
-    (tmp_path / "twice.cu").write_text(SOURCE)
-    return [sys.executable, "-m", "cudalab", "bench", str(tmp_path / "twice.py"), "--only", "numpy,host", "--device",
-            "cpu", "--budget", "0.01"]  # fmt: skip
+    command = [sys.executable, "-m", "cudalab", "bench", str(twice.written(tmp_path, SPEC))]
+    return [*command, "--only", "numpy,host", "--device", "cpu", "--budget", "0.01"]
 
 
 @pytest.fixture
@@ -140,19 +121,8 @@ def test_a_check_that_watches_judges_each_edit(bench, plain, tmp_path):
     spec, saved = tmp_path / "twice.py", tmp_path / "twice.py~"
     text = spec.read_text()
     spec.write_text(f"{text}\n(")
-    command = [
-        *bench[:3],
-        "check",
-        *bench[4:5],
-        "--watch",
-        "--skip",
-        "host,cupy_raw,pycuda",
-        "--size",
-        "small",
-        "--device",
-        "cpu",
-    ]
-    watched = Watched(command, rows=60)
+    options = ["--watch", "--skip", "host,cupy_raw,pycuda", "--size", "small", "--device", "cpu"]
+    watched = Watched([*bench[:3], "check", bench[4], *options], rows=60)
     watched.until("watching twice.cu, twice.py; Ctrl-C ends")
     assert "SyntaxError: '(' was never closed" in watched.frames[-1]
     saved.write_text(text)
@@ -171,7 +141,7 @@ def test_files_that_a_kernel_depends_on_are_watched(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     spec, code, header, helper = (tmp_path / name for name in ("twice.py", "twice.cu", "two.cuh", "sizes_of_twice.py"))
     spec.write_text(f"from sizes_of_twice import SIZES\n{SPEC}")
-    code.write_text(f'#include "two.cuh"\n{SOURCE}')
+    code.write_text(f'#include "two.cuh"\n{twice.SOURCE}')
     helper.write_text("SIZES = {}")
     files = watch.Files([str(tmp_path)])
     assert not files.changed()
@@ -181,7 +151,7 @@ def test_files_that_a_kernel_depends_on_are_watched(tmp_path, monkeypatch):
     assert files.changed() == {helper}
     code.unlink()
     assert files.changed() == {code}, "the folder has no pair for now"
-    code.write_text(SOURCE)
+    code.write_text(twice.SOURCE)
     assert files.changed() >= {code}
     assert (str(files), files.changed()) == ("sizes_of_twice.py, twice.cu, twice.py", set())
     with pytest.raises(CudalabError, match="no kernel named 'twicee'"):
@@ -289,7 +259,7 @@ def progress(label="numpy", phase="check", **more):
     return Progress(Step("gelu large float32", phase, label), 2, 6, 72.4, 130.0, LABELS, seen, **more)
 
 
-def test_the_picture():
+def test_the_picture_and_the_line_of_a_finished_group():
     lines = [text for text, _ in live.picture(progress(), ["gelu small float32: fastest numpy 812 µs"], 80, 24)]
     assert lines == [
         "gelu small float32: fastest numpy 812 µs",
@@ -299,57 +269,54 @@ def test_the_picture():
         "  > numpy             checking",
         *(f"    {label:16}  waiting" for label in LABELS[3:]),
     ]
-
-
-def test_the_picture_of_several_processes():
-    lines = [text for text, _ in live.picture(progress(process=2, processes=3), [], 80, 24)]
-    assert lines[0] == "[3/6] gelu large float32, process 2 of 3: checking   1:12, 2 min left"
-
-
-def test_before_a_group_is_finished_the_picture_says_what_is_done():
-    heads = [live.picture(Progress(step, elapsed=3.0, groups=2), [], 80, 24)[0][0] for step in (
-        Step("", "start"), Step("worker", "loading libraries"), Step("gelu small float32", "compile"),
-    )]  # fmt: skip
-    assert heads == ["starting   0:03", "starting: loading libraries   0:03",
-                     "[1/2] gelu small float32: compiling   0:03"]  # fmt: skip
-
-
-def test_a_finished_group_fits_80_columns_with_its_time():
     rows = [case("torch_native", seconds=8e-4), case("torch_eager", seconds=16e-4)]
     said = live.summary(group(*rows, *(case(f"host:gelu_{i}") for i in range(6))), short=True)
     assert said == "gelu small float32: 8 right; torch_native 800 µs"
-
-
-@pytest.mark.parametrize("width", [20, 40, 80, 140])
-@pytest.mark.parametrize("height", [2, 3, 5, 10, 24])
-@pytest.mark.parametrize("label", ["", LABELS[0], LABELS[3], LABELS[-1]])
-def test_the_picture_fits(width, height, label):
-    lines = [
-        text for text, _ in live.picture(progress(label), [f"group {i}: {'x' * 90}" for i in range(9)], width, height)
-    ]
-    assert 1 <= len(lines) < height
-    assert max(map(len, lines)) <= width - live.MARGIN
-    if width >= 40 and height >= 5:
-        assert any(line.startswith("[3/6] gelu large") for line in lines)
-        assert not label or any(line.startswith(f"  > {label}") for line in lines)
-    if height == 10 and width == 40:
-        assert sum("group" in line for line in lines) == 0
-    if height == 5 and width == 80:
-        assert re.search(r"and \d more", lines[-1])
-
-
-def test_names_cannot_command_a_terminal():
     event = Progress(Step("a\x1b[2Jb", "check", "c\nd"), 0, 1, labels=("c\nd",))
     for text, _ in live.picture(event, [], 80, 24):
         assert text.isprintable()
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "under 1 s"), (41.2, "41 s"), (59.7, "1 min"), (150, "2 min"), (3600, "1 h 0 min"), (4800, "1 h 20 min")],
-)
-def test_durations(seconds, text):
-    assert numbers.duration(seconds) == text
+    ("event", "head"),
+    [
+        (progress(process=2, processes=3), "[3/6] gelu large float32, process 2 of 3: checking   1:12, 2 min left"),
+        (Progress(Step("", "start"), elapsed=3.0), "starting   0:03"),
+        (Progress(Step("worker", "loading libraries"), elapsed=3.0), "starting: loading libraries   0:03"),
+        (Progress(Step("gelu small float32", "compile"), elapsed=3.0, groups=2),
+         "[1/2] gelu small float32: compiling   0:03"),
+    ],
+)  # fmt: skip
+def test_the_first_line_of_the_picture_says_what_is_done(event, head):
+    assert live.picture(event, [], 80, 24)[0][0] == head
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 140])
+@pytest.mark.parametrize("height", [2, 3, 5, 10, 24])
+@pytest.mark.parametrize("label", ["", LABELS[0], LABELS[3], LABELS[-1]])
+def test_the_picture_fits(width, height, label):
+    done = [f"group {i}: {'x' * 90}" for i in range(9)]
+    lines = [text for text, _ in live.picture(progress(label), done, width, height)]
+    assert 1 <= len(lines) < height
+    assert max(map(len, lines)) <= width - live.MARGIN
+    if width >= 40 and height >= 5:
+        assert any(line.startswith("[3/6] gelu large") for line in lines)
+        assert not label or any(line.startswith(f"  > {label}") for line in lines)
+    if (width, height) == (40, 10):
+        assert not any("group" in line for line in lines)
+    if (width, height) == (80, 5):
+        assert re.search(r"and \d more", lines[-1])
+
+
+def test_durations_and_characters(plain):
+    seconds = {0.2: "under 1 s", 41.2: "41 s", 59.7: "1 min", 150: "2 min", 3600: "1 h 0 min", 4800: "1 h 20 min"}
+    assert {one: numbers.duration(one) for one in seconds} == seconds
+    drawn = [terminal.draws(Stream(*of)) for of in ((True,), (False,), (False, "ascii"), (False, None))]
+    assert drawn == [True, True, False, False]
+    plain.setenv("TERM", "linux")
+    assert not terminal.draws(Stream(True))
+    assert terminal.encodable("5 µs █", Stream(False, "ascii")) == "5 us \\u2588"
+    assert terminal.encodable("5 µs █", Stream(False)) == "5 µs █"
 
 
 # ---- lines in a log ----------------------------------------------------------------------------------------------
@@ -387,28 +354,27 @@ def test_a_line_for_each_timed_group():
     ]
 
 
-def test_groups_that_were_only_checked_and_are_right_do_not_flood_a_log():
+@pytest.mark.parametrize(
+    ("label", "bad", "count", "seconds", "lines"),
+    [
+        ("numpy", {4: "WRONG"}, 9, 0.5, ["[1/9]", "[4/9]", "", "[8/9]", "[9/9]"]),
+        ("host:gelu_vec", dict.fromkeys(range(1, 20), "error"), 19, 0.01, ["[1/19]", "", "[19/19]"]),
+    ],
+    ids=["right groups", "one fault at all shapes"],
+)
+def test_groups_that_were_only_checked_do_not_flood_a_log(label, bad, count, seconds, lines):
     said, now = [], [0.0]
     log = live.Log(said.append, clock=lambda: now[0])
-    for i in range(1, 10):
-        log(group(case("numpy", "WRONG" if i == 4 else "ok"), timed=False, done=i))
-        now[0] += 0.5
-    assert [line[:5] for line in said] == ["[1/9]", "[4/9]", "  WRO", "[8/9]", "[9/9]"]
-
-
-def test_one_fault_at_all_shapes_is_told_once_with_its_reason():
-    said, now = [], [0.0]
-    log = live.Log(said.append, clock=lambda: now[0])
-    for i in range(1, 20):
-        log(group(case("host:gelu_vec", "error"), timed=False, done=i, groups=19))
-        now[0] += 0.01
-    assert [line.split(" ")[0] for line in said] == ["[1/19]", "", "[19/19]"]
+    for i in range(1, count + 1):
+        log(group(case(label, bad.get(i, "ok")), timed=False, done=i, groups=count))
+        now[0] += seconds
+    assert [line.split(" ")[0] for line in said] == lines
 
 
 # ---- the time left -----------------------------------------------------------------------------------------------
 
 
-def test_the_time_left_follows_what_was_finished():
+def test_the_time_left_follows_what_was_finished_and_a_guess_the_work():
     now = [100.0]
     pace = Pace([1.0, 1.0, 4.0], clock=lambda: now[0])
     assert pace.left() is None
@@ -426,9 +392,6 @@ def test_the_time_left_follows_what_was_finished():
     now[0] += 30
     pace.reach(3)
     assert pace.left() == 0
-
-
-def test_a_guess_grows_with_the_work():
     kernel = find.kernels()["gelu"]
     small, large = (Group(kernel, "s", (n,), dtype.dtype("float32")) for n in (10, 10**9))
     assert guess(large, 3, 0.0) > 100 * guess(small, 3, 0.0)
@@ -509,17 +472,6 @@ def test_colours_and_lines_that_can_be_written_over(plain, tty, variables, color
         plain.setenv(name, value)
     assert terminal.colored(Stream(tty)) is colored
     assert terminal.live(Stream(tty)) is lives
-
-
-def test_characters(plain):
-    assert terminal.draws(Stream(True))
-    assert terminal.draws(Stream(False))
-    assert not terminal.draws(Stream(False, "ascii"))
-    assert not terminal.draws(Stream(False, None))
-    plain.setenv("TERM", "linux")
-    assert not terminal.draws(Stream(True))
-    assert terminal.encodable("5 µs █", Stream(False, "ascii")) == "5 us \\u2588"
-    assert terminal.encodable("5 µs █", Stream(False)) == "5 µs █"
 
 
 @pytest.mark.process

@@ -7,6 +7,7 @@ import re
 import click
 import pytest
 from click.testing import CliRunner
+from commands import invoke, ran
 
 from cudalab.cli import main
 from cudalab.cli.options import OF_STUDY, VOCABULARY
@@ -73,13 +74,6 @@ def test_help_shows_no_type_of_click_and_no_doubled_parentheses(name):
     assert not re.search(r" (INTEGER|FLOAT|TEXT)\b|RANGE|default: \(", said)
 
 
-def test_a_file_that_is_written_may_be_left_unsaid():
-    """`wrote FILE` goes to standard error, and --quiet leaves it out, in every command with -o."""
-    for name in COMMANDS:
-        if "--output" in options(name) | {opt: 0 for param in options(name).values() for opt in param.opts}:
-            assert "-q" in {opt for param in COMMANDS[name].params for opt in param.opts}, name
-
-
 @pytest.mark.parametrize("columns", [50, 60, 80])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_cuts_no_example(name, columns):
@@ -88,26 +82,12 @@ def test_help_cuts_no_example(name, columns):
     assert re.findall(r"'[^'\s]+'", narrow) == re.findall(r"'[^'\s]+'", wide)
 
 
-@pytest.mark.parametrize(("words", "example"), [
-    ("study", "argument 'NAME|list'; for example: cudalab study list"),
-    ("report", "argument 'RESULTS...'; for example: cudalab report results.json checks.json -o report.html"),
-    ("compare", "argument 'OLD'; for example: cudalab compare main.json branch.json"),
-    ("compare a.json", "argument 'NEW...'; for example: cudalab compare main.json branch.json"),
-    ("record", "argument 'RESULTS...'; for example: cudalab record results.json"),
-    ("show", "argument 'FILE...'; for example: cudalab show "),
-    ("convert", "argument 'IN... [OUT]'; for example: cudalab convert "),
-    ("crossover", "argument 'FIRST'; for example: cudalab crossover pycuda:gelu_vec torch_native"),
-    ("report r.json", "option -o; give the name of the file, such as -o report.html"),
-    ("new", "argument 'FILE.cu'; for example: cudalab new mine/rmsnorm.cu"),
-])  # fmt: skip
-def test_what_is_missing_has_an_example(words, example):
-    said = CliRunner().invoke(main, words.split())
-    assert said.exit_code == 2 and f"Error: Missing {example}" in said.output
-
-
-def test_one_spelling_of_set():
+def test_one_spelling_of_set_and_a_quiet_option_beside_each_file_that_is_written():
     found = {param.metavar for name in COMMANDS for option, param in options(name).items() if option == "--set"}
     assert found == {"NAME=VALUE"}
+    for name in COMMANDS:
+        if "--output" in options(name) | {opt: 0 for param in options(name).values() for opt in param.opts}:
+            assert "-q" in {opt for param in COMMANDS[name].params for opt in param.opts}, name
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -123,7 +103,6 @@ def test_no_command_has_a_spelling_of_its_own(name):
 @pytest.mark.parametrize("words", [["--sizes", "8,9"], ["--size", "8", "--size", "9"], ["--size", "8,9"]])
 def test_a_list_is_given_by_commas_or_by_repeating_the_option(words, tmp_path):
     quick = ("--only", "numpy", "--device", "cpu", "-q", "-o", str(tmp_path / "r.json"))
-    done = CliRunner().invoke(main, ["check", "plus_one", "--dtypes", "float32", *words, *quick])
-    assert done.exit_code == 0, done.output
-    shown = CliRunner().invoke(main, ["show", str(tmp_path / "r.json"), "--size", "9", "--format", "csv"])
+    ran("check", "plus_one", "--dtypes", "float32", *words, *quick)
+    shown = invoke("show", tmp_path / "r.json", "--size", "9", "--format", "csv")
     assert [line.split(",")[1] for line in shown.stdout.splitlines()[1:]] == ["9"]

@@ -40,16 +40,15 @@ SURE = {"numpy": jittered(1e-4), "torch_eager": jittered(3e-4)}
 ROUGH = {"numpy": wild(1e-4), "torch_eager": wild(3e-4)[::-1]}
 
 
-def test_the_sentence_of_a_gpus_group():
+def test_the_sentence_of_a_group():
     run = timed()
     said = answer.sentence(run, next(iter(run.groups().values())))
     assert said.startswith("1 WRONG (triton), 1 error (cupy_raw:gelu_vec), 4 right; pycuda:gelu_scalar 1.")
     assert "times as fast as torch_native" in said and said.endswith("FASTER)")
-
-
-def test_a_check_has_no_times():
     run = checked()
     assert answer.sentence(run, run.cases) == "all 4 right"
+    run = on_cpu(**ROUGH)
+    assert "fastest library uncertain: " in answer.sentence(run, run.cases)
 
 
 def test_what_the_cpu_does_not_time_says_so():
@@ -61,26 +60,18 @@ def test_what_the_cpu_does_not_time_says_so():
     assert "3.0 times as fast as torch_eager" in said
 
 
-def test_a_backend_is_not_called_skipped_where_one_of_its_variants_ran():
+def test_what_was_skipped_is_named_by_its_backend_only_where_all_of_it_was():
     run = on_cpu(**SURE)
     for label in ("torch_eager:tuned", "triton"):
         backend, _, variant = label.partition(":")
         run.cases.append(Case("gelu", "small", (4,), "float32", backend, variant, "skipped", "needs a GPU"))
     assert below_tables.skipped(run) == [("torch_eager:tuned, triton", "needs a GPU")]
-
-
-def test_variants_of_one_backend_that_are_skipped_for_several_reasons_are_named_in_full():
     run = on_cpu(**SURE)
     for variant, reason in (("", "needs PyTorch"), ("max_autotune", "needs a GPU")):
         run.cases.append(Case("gelu", "small", (4,), "float32", "torch_compile", variant, "skipped", reason))
     run.cases.append(Case("gelu", "small", (4,), "float32", "cupy_raw", "gelu_vec", "skipped", "needs a GPU"))
     assert below_tables.skipped(run) == [("torch_compile", "needs PyTorch"),
                                     ("torch_compile:max_autotune, cupy_raw", "needs a GPU")]  # fmt: skip
-
-
-def test_a_fastest_that_is_not_sure_is_not_called_so():
-    run = on_cpu(**ROUGH)
-    assert "fastest library uncertain: " in answer.sentence(run, run.cases)
 
 
 def test_the_answer_is_last_and_a_verdict_that_it_has_is_explained():
@@ -91,7 +82,7 @@ def test_the_answer_is_last_and_a_verdict_that_it_has_is_explained():
     assert unclear == ("UNCLEAR: the interval is too wide" in text)
 
 
-def test_a_finding_of_the_page_does_not_quote_such_a_ratio():
+def test_findings_of_the_page_quote_no_such_ratio_and_no_error_of_a_wrong_answer():
     run = timed()
     group = [c for c in run.cases if c.size == "large"]
     for case in group:
@@ -99,6 +90,12 @@ def test_a_finding_of_the_page_does_not_quote_such_a_ratio():
             case.times["cold"] = [[s] for s in wild(1e-5)]
     said = findings.timed(run, group, {})
     assert "too imprecise to compare with torch_native" in said.sentence and said.mood != "good"
+    run = checked()
+    wrong = next(case for case in run.cases if case.backend in OURS)
+    wrong.status, wrong.parity = WRONG, Parity(ok=False, n=4, wrong=1, max_ulp=1e6)
+    said = findings.checked(run, run.cases)
+    assert "; WRONG: " in said.sentence and "WRONG" not in said.detail
+    assert said.detail == "" or said.detail.startswith("largest error of our right answers: ")
 
 
 @pytest.mark.parametrize("load", [0.3, 8.0])
@@ -138,7 +135,7 @@ def test_what_says_nothing_leaves_no_ratio_verdict_or_bar(run, verdict, drawn):
     assert drawn in svg and svg.count("<title>") == 1  # one bar, the baseline's
 
 
-def test_a_busy_machine_leaves_no_interval_of_what_was_surely_measured():
+def test_a_busy_machine_leaves_no_interval_and_marks_times_without_a_ratio_too():
     run = on_cpu(8.0, numpy=jittered(1e-6), torch_eager=jittered(4e-4))
     ratio = run.speedup(run.cases[0], "wall")
     assert (numbers.ratio(ratio), numbers.with_ends(ratio)) == ("?", "?")
@@ -146,9 +143,6 @@ def test_a_busy_machine_leaves_no_interval_of_what_was_surely_measured():
     shown = dict(zip(headers, rows[0]))
     assert shown["95 % interval"] == "?" and shown["wall \u00b5s"].endswith("?")
     assert f"{marks.NO_RATIO}. A busy machine is a reason for both." in report.render(run, "table", everything=True)
-
-
-def test_a_time_of_a_busy_machine_is_marked_without_a_ratio_too():
     run = on_cpu(8.0, numpy=jittered(1e-4))
     assert marks.signs(run, run.cases[0], run.cases) == "?"
     page = findings.timed(run, run.cases, {})
@@ -164,15 +158,6 @@ def test_the_pages_environment_has_the_mean_load_and_no_integral_among_the_secon
     assert not any(name == "mean load" for name, _ in dict(environment.environment_of("run", run).parts)["Machine"])
 
 
-def test_the_largest_error_of_a_page_is_that_of_a_right_answer():
-    run = checked()
-    wrong = next(case for case in run.cases if case.backend in OURS)
-    wrong.status, wrong.parity = WRONG, Parity(ok=False, n=4, wrong=1, max_ulp=1e6)
-    said = findings.checked(run, run.cases)
-    assert "; WRONG: " in said.sentence and "WRONG" not in said.detail
-    assert said.detail == "" or said.detail.startswith("largest error of our right answers: ")
-
-
 def test_a_busy_host_leaves_the_gpus_own_times_alone():
     run = timed()
     run.wall = {"total": 10.0, OTHERS: 80.0, CORES: 20.0}
@@ -182,21 +167,26 @@ def test_a_busy_host_leaves_the_gpus_own_times_alone():
     assert "call times are imprecise" in marks.busy(run)
 
 
-def test_a_wide_interval_that_shows_the_direction_still_says_something():
+def test_a_wide_interval_still_shows_the_direction_and_holds_the_ratio_of_the_medians():
     assert not Ratio(5.5, 4.3, 7.1).says_nothing
     assert Ratio(0.18, 0.14, 0.23).verdict() == "SLOWER"
     assert Ratio(1.2, 0.9, 1.6).says_nothing
     assert Ratio(7.0, 1.6, 30.0).verdict() == "UNCLEAR"
-
-
-def test_the_interval_holds_the_ratio_of_the_medians_that_stand_beside_it():
     run = on_cpu(numpy=[1.4e-4] * 11 + [1e-5] * 9, torch_eager=[1.9e-4] * 9 + [4e-6] * 11)
     base, one = run.cases[1], run.cases[0]
     ratio = run.speedup(one, "wall")
     assert ratio.low <= base.median("wall") / one.median("wall") <= ratio.high
 
 
-def test_a_crossover_on_a_busy_machine_names_no_winner():
+def test_a_crossover_says_what_is_equal_and_what_is_not_decided_and_names_no_winner_on_a_busy_machine():
+    run = on_cpu(**SURE)
+    equal, unsure = Ratio(1, 0.995, 1.005), Ratio(1, 0.9, 1.1)
+    for ratio, said in (
+        (equal, "no crossover: at small both are equally fast (0.995 to 1.005x)"),
+        (unsure, "no crossover found: at small which is faster is not decided (0.90 to 1.10x)"),
+    ):
+        ends = [Probe("small", n, ratio, ratio.verdict()) for n in (1, 4)]
+        assert crossover.sentences(Crossover("numpy", "torch_eager", "wall", run, ends))[0].startswith(said)
     found = {}
     for load in (0.0, 8.0):
         run = on_cpu(load, **SURE)
@@ -209,20 +199,3 @@ def test_a_crossover_on_a_busy_machine_names_no_winner():
     assert "not decided: the machine was busy; run it again when the machine is idle (gelu, float32" in found[8.0]
     row = next(line.split() for line in found[8.0].splitlines() if line.startswith("small"))
     assert row[3:] == ["?", "?", "not", "decided"]
-
-
-def test_a_crossover_says_what_is_equal_and_what_is_not_decided():
-    run = on_cpu(**SURE)
-    equal, unsure = Ratio(1, 0.995, 1.005), Ratio(1, 0.9, 1.1)
-    for ratio, said in (
-        (equal, "no crossover: at small both are equally fast (0.995 to 1.005x)"),
-        (unsure, "no crossover found: at small which is faster is not decided (0.90 to 1.10x)"),
-    ):
-        ends = [Probe("small", n, ratio, ratio.verdict()) for n in (1, 4)]
-        assert crossover.sentences(Crossover("numpy", "torch_eager", "wall", run, ends))[0].startswith(said)
-
-
-def test_one_row_with_times_has_no_chart_of_speed_ups():
-    run = on_cpu(**ROUGH)
-    run.cases = [case for case in run.cases if case.backend == "torch_eager"]
-    assert run.cases and figures.speedup(run, run.cases) is None

@@ -83,7 +83,7 @@ def test_verdicts_have_signs_and_colours_and_ours_a_mark():
     assert legend not in report.render(alone, "table", 140), "where all rows are ours"
 
 
-def test_footnotes_are_about_what_is_there():
+def test_footnotes_are_about_what_is_there_and_name_a_wide_budget_without_an_excuse():
     run = timed()
     assert not any(line.startswith(("host rows", "max ULP above", "TFLOP/s")) for line in below_tables.footer(run))
     case = next(case for case in run.cases if case.parity)
@@ -99,9 +99,6 @@ def test_footnotes_are_about_what_is_there():
     lines = below_tables.footer(run)
     assert not any(line.startswith("max ULP above 1,000") for line in lines), "at another size the row is WRONG"
     assert any(line.startswith("ULP + a number: ") for line in lines)
-
-
-def test_an_entry_that_only_a_wide_budget_makes_right_is_named_without_an_excuse():
     run = timed()
     case = next(case for case in run.cases if case.backend in record.ENTRIES and case.dtype == "float32")
     case.parity = Parity(ok=True, n=1000, max_ulp=1e9, rounded=0.026, rel_l2=0.21)
@@ -113,40 +110,13 @@ def test_an_entry_that_only_a_wide_budget_makes_right_is_named_without_an_excuse
     assert any("near 0" in line for line in below_tables.footer(run))
 
 
-def test_a_reason_that_several_variants_give_stands_once():
+def test_a_reason_of_several_variants_or_sizes_stands_once_by_its_worst():
     run = timed()
     some = [case for case in group(run) if case.parity and case.dtype == "float32"][:3]
     for case in some:
         case.status, case.times, case.reason = record.WRONG, {}, "1 of 4 values differ: [0] got inf, want 1"
     said = [text for status, text, _ in below_tables.remarks(group(run), placed=True) if status == record.WRONG]
     assert f"gelu {some[0].dtype} at xlarge, {', '.join(case.label for case in some)}" in said
-
-
-def test_a_check_of_which_nothing_could_run_has_no_table():
-    first = next(case for case in timed().cases if case.parity)
-    skipped = [replace(first, status=record.SKIPPED, reason="no C++ compiler", times={}, parity=None)]
-    text = report.render(replace(timed(), cases=skipped, kind="check"), "table", 100)
-    assert "verdict" not in text and "skipped pycuda" in text and "no C++ compiler" in text
-
-
-def test_the_error_of_a_wrong_row_is_told_from_its_budget():
-    """In the table of a check, which has no column for the budget."""
-    first = next(case for case in timed().cases if case.parity)
-    reason = "1 of 4 values differ by more than {} ULP: [0] got 2, want 1"
-
-    def shown(budget, *errors):
-        bad = replace(first, status=record.WRONG, times={}, reason=reason.format(budget))
-        some = [replace(bad, parity=Parity(ok=False, n=4, wrong=1, max_ulp=error)) for error in errors]
-        ((row, _),) = check_table.check_rows(replace(timed(), cases=some))
-        return row[check_table.CHECK_HEADERS.index("max ULP")]
-
-    assert [shown("4", 3.0, 4.003), shown("0.5", 0.5003), shown("0", 0.5), shown("1e+03 ULP + 1e-06 and", 1000.4)] == [
-        "4.003", "0.5003", "0.5", "1000.4",
-    ]  # fmt: skip
-    assert [shown("inf", 8.2), shown("x", 8.2), shown("4", None)] == ["8.2", "8.2", "inf"]
-
-
-def test_of_a_variant_s_wrong_answers_one_that_is_far_worse_than_the_first_is_shown():
     run = timed()
     cases = [replace(c, status=record.WRONG, times={}) for c in group(run) if c.parity][:1] * 3
     reasons = "1 of 4 values differ by more than 4 ULP: [0] got {}, want 1"
@@ -166,12 +136,33 @@ def test_of_a_variant_s_wrong_answers_one_that_is_far_worse_than_the_first_is_sh
     ], "a note at all sizes names none"
 
 
-def test_where_nothing_was_timed_no_times_are_spoken_of():
+def test_where_nothing_ran_or_was_timed_no_table_and_no_times_are_spoken_of():
+    first = next(case for case in timed().cases if case.parity)
+    skipped = [replace(first, status=record.SKIPPED, reason="no C++ compiler", times={}, parity=None)]
+    text = report.render(replace(timed(), cases=skipped, kind="check"), "table", 100)
+    assert "verdict" not in text and "skipped pycuda" in text and "no C++ compiler" in text
     run = timed()
     run.machine.device, run.no_gpu = "cpu", "no driver"
     for case in run.cases:
         case.times = {}
     assert columns.heading(run).endswith(": nothing was timed")
+
+
+def test_the_error_of_a_wrong_row_is_told_from_its_budget():
+    """In the table of a check, which has no column for the budget."""
+    first = next(case for case in timed().cases if case.parity)
+    reason = "1 of 4 values differ by more than {} ULP: [0] got 2, want 1"
+
+    def shown(budget, *errors):
+        bad = replace(first, status=record.WRONG, times={}, reason=reason.format(budget))
+        some = [replace(bad, parity=Parity(ok=False, n=4, wrong=1, max_ulp=error)) for error in errors]
+        ((row, _),) = check_table.check_rows(replace(timed(), cases=some))
+        return row[check_table.CHECK_HEADERS.index("max ULP")]
+
+    assert [shown("4", 3.0, 4.003), shown("0.5", 0.5003), shown("0", 0.5), shown("1e+03 ULP + 1e-06 and", 1000.4)] == [
+        "4.003", "0.5003", "0.5", "1000.4",
+    ]  # fmt: skip
+    assert [shown("inf", 8.2), shown("x", 8.2), shown("4", None)] == ["8.2", "8.2", "inf"]
 
 
 def test_digits_of_a_ratio_follow_its_interval():
@@ -197,7 +188,7 @@ def test_call_is_of_rows_that_do_not_allocate():
     assert drawn.count("allocates: see api") == 1  # torch_eager
 
 
-def test_impossible_is_shown_like_wrong_in_every_format():
+def test_impossible_is_shown_like_wrong_in_every_format_page_and_export():
     run = impossible()
     reason = "which the data sheet's bandwidth needs"
     assert cells(run, "pycuda:gelu_vec")["max ULP"] == "IMPOSSIBLE"
@@ -208,9 +199,6 @@ def test_impossible_is_shown_like_wrong_in_every_format():
     assert {r["status"] for r in rows if r["variant"] == "gelu_vec" and r["backend"] == "pycuda"} == {"IMPOSSIBLE"}
     kept = json.loads(report.render(run, "json"))["cases"]
     assert all(reason in c["reason"] for c in kept if c.get("status") == "IMPOSSIBLE")
-
-
-def test_impossible_is_shown_like_wrong_in_pages_and_plots():
     run = impossible()
     bad = next(c for c in group(run) if c.status == record.IMPOSSIBLE)
     assert figures.role(bad) == "bad"
@@ -218,9 +206,6 @@ def test_impossible_is_shown_like_wrong_in_pages_and_plots():
     assert "; IMPOSSIBLE: pycuda:gelu_vec; error" in findings.timed(run, group(run), {}).sentence
     text = page.render([("x.json", run)])
     assert "What went wrong, and notes" in text and "IMPOSSIBLE</b>" in text
-
-
-def test_impossible_is_in_exports():
     run = impossible()
     tests = json.loads(pytest_benchmark_file.encoded(run))
     assert not [b for b in tests["benchmarks"] if b["name"] == "pycuda:gelu_vec"]
@@ -231,7 +216,7 @@ def test_impossible_is_in_exports():
     assert all(s["is_skipped"] and s["skip_reason"].startswith("IMPOSSIBLE: cold 4.7") for s in skipped)
 
 
-def test_every_time_has_its_own_marks():
+def test_every_time_has_its_own_marks_and_processes_that_disagree_have_one():
     run = timed()
     native = next(c for c in group(run) if c.label == "torch_native")
     native.times["graph"] = [[1e-4, 1.4e-4] * 2] * 10  # two groups of samples
@@ -242,9 +227,6 @@ def test_every_time_has_its_own_marks():
     assert "!" in shown["cold \u00b5s"] and "!" in shown["hot \u00b5s"]
     assert "!" not in cells(run, "torch_eager")["cold \u00b5s"]  # only this variant's samples were slowed
     assert "! the GPU ran below its highest clock." in below_tables.footer(run)
-
-
-def test_processes_that_disagree_are_marked():
     run = timed()
     native = next(c for c in group(run) if c.label == "torch_native")
     native.processes = {"cold": [5, 5]}

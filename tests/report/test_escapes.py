@@ -8,13 +8,12 @@ import json
 
 import click
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran
 from fuzzing import whole
 from mutations import clean
 
 from cudalab import Results, report
 from cudalab.base.errors import SpecError
-from cudalab.cli import main
 from cudalab.report.markdown import inline, opening
 from cudalab.results import formats
 from cudalab.spec.kernel import Budget, Kernel
@@ -60,20 +59,18 @@ def test_nothing_that_is_shown_has_control_characters(tmp_path, monkeypatch, for
     monkeypatch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda self: True, raising=False)
     for name, value in {"NO_COLOR": "1", "CI": "1"}.items():
         monkeypatch.setenv(name, value)
-    done = CliRunner().invoke(main, ["show", str(tmp_path / "r.json"), "--format", format])
-    assert done.exit_code == 0
+    done = ran("show", tmp_path / "r.json", "--format", format)
     clean(done.output)
     if format == "json":
         assert json.loads(done.output)["machine"]["name"] == CONTROL
     for form in ("json", "jsonl", "csv"):
-        done = CliRunner().invoke(main, ["convert", str(tmp_path / "r.json"), "-", "--to", form])
-        assert done.exit_code == 0
+        done = ran("convert", tmp_path / "r.json", "-", "--to", form)
         clean(done.output)
 
 
 def test_a_wrong_argument_is_repeated_without_its_control_characters():
     for words in (["list", "\x1b[2J"], ["--\x1b[2J"], ["show", "--\x1b[2J"], ["\x1b[2J"]):
-        done = CliRunner().invoke(main, words)
+        done = invoke(*words)
         assert done.exit_code == 2 and "\\x1b[2J" in done.output, done.output
         clean(done.output)
 
@@ -89,25 +86,17 @@ def test_markdown_and_html_in_a_text_are_shown_as_text(text, said):
     assert inline(text) == said
 
 
-def test_a_line_does_not_begin_a_heading_or_a_list():
-    assert [opening(text) for text in ("# h", "1. x", "- x", "> q", "gelu")] == [
-        r"\# h",
-        r"1\. x",
-        r"\- x",
-        r"\> q",
-        "gelu",
-    ]
-
-
-def test_markdown_of_a_run_holds_no_html():
+def test_markdown_of_a_run_holds_no_html_and_no_line_begins_a_heading_or_a_list():
     for run in (named("<script>hacked()</script>"), whole("cpu", timed=False)):
         run.cases[0].backend = "<b>|x"
         assert "<" not in report.render(run, "markdown")
+    lines = {"# h": r"\# h", "1. x": r"1\. x", "- x": r"\- x", "> q": r"\> q", "gelu": "gelu"}
+    assert {text: opening(text) for text in lines} == lines
 
 
 def test_found_by_the_fuzz(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(main, ["new", "."])
+    done = invoke("new", ".")
     assert done.exit_code == 2 and "'.' cannot name a kernel" in done.output, repr(done.exception)
     with pytest.raises(SpecError, match="reference: no signature found"):
         Kernel(file="k.py", summary="", dtypes=("float32",), sizes={"a": (1,)}, edges=(), reference=int,

@@ -46,18 +46,12 @@ def test_where_more_is_in_question_nothing_is_said(others):
     assert hints.budgets(run(case("host:a"), case("torch_eager", 3, composed=True), *others)) == []
 
 
-def test_numpy_alone_wrong_has_a_budget_of_its_own_too():
+def test_what_no_budget_takes_has_a_line_that_says_what_helps_or_none():
     (line,) = hints.budgets(run(case("host:a"), case("numpy", 5)))
     assert line.startswith("numpy of gelu: WRONG, and every entry is right.")
     assert "peers=Budget(ulp, atol, why)" in line and line.endswith("--skip numpy.")
-
-
-def test_no_budget_takes_infinity_and_the_line_says_what_helps():
     (line,) = hints.budgets(run(case("host:a"), case("torch_native", 3, None)))
     assert "No budget allows inf or NaN" in line and line.endswith("--skip torch_native.")
-
-
-def test_no_budget_takes_a_stray_write():
     wrong = case("torch_eager", 0, status=record.WRONG)
     assert hints.budgets(run(case("host:a"), wrong)) == []
     assert hints.budgets(run(wrong)) == []

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from cudalab import report
 from cudalab.base import stats
 from cudalab.base.errors import NotFound
-from cudalab.cli import main
 from cudalab.report import below_tables, check_table, plots
 from cudalab.report.results import Results
 from cudalab.results import record
@@ -44,27 +44,21 @@ def drawn(cases, width=80, ink=plots.BLOCKS):
     return plots.lines(run(*cases), list(cases), width, ink)
 
 
-def test_a_bar_is_as_long_as_a_variant_is_fast():
+def test_a_bar_is_as_long_as_a_variant_is_fast_by_eager_or_by_the_fastest():
     head, fast, slow = drawn((EAGER, TWICE))
     assert head.startswith("x eager ")
     assert fast.startswith("host:gelu_vec █")
     assert re.search(r"█ +2\.0+  \|", fast)
     assert re.search(r" 1  \|", slow)
     assert [line.partition("|")[0].count("█") for line in (fast, slow)] == [31, 15]
-
-
-def test_bars_have_eighths_where_the_ink_does():
-    assert plots.bars(1, 4) == "████"
-    assert plots.bars(0.53, 4) == "██▏"
-    assert plots.bars(0, 4) == ""
-    assert plots.bars(0.53, 4, plots.ASCII) == "##"
-
-
-def test_without_eager_speeds_are_relative_to_the_fastest():
     head, fast, slow = drawn((TWICE, NOISY))
     assert head.startswith("speed, fastest = 1")
     assert " 1  |" in fast
     assert re.search(r" 0\.2\d  \|", slow)
+    assert plots.bars(1, 4) == "████"
+    assert plots.bars(0.53, 4) == "██▏"
+    assert plots.bars(0, 4) == ""
+    assert plots.bars(0.53, 4, plots.ASCII) == "##"
 
 
 def test_a_histogram_counts_what_lies_beyond_at_its_ends():
@@ -101,21 +95,17 @@ def test_drawings_fit(width):
             assert ("|" in lines[1]) == (width >= 80)
 
 
-def test_nothing_is_drawn_of_what_was_not_timed():
+def test_what_was_not_timed_has_nothing_to_draw_and_no_kind_of_time():
     assert drawn((Case("gelu", "small", (4,), "float32", "numpy"),)) == []
+    assert "|" not in show("--plots", "bench/results/h200/checks/gelu.json").stdout
+    wrong = run(Case("gelu", "small", (4,), "float32", "pycuda", status=record.WRONG))
+    wrong.machine.device = "cuda"
+    assert not any("GB/s" in line for line in below_tables.footer(wrong))
+    with pytest.raises(NotFound, match="did you mean 'blocks'"):
+        report.render(run(EAGER), "table", plots="block")
 
 
-def test_the_kind_of_time_is_not_told_where_nothing_was_timed():
-    wrong = Case("gelu", "small", (4,), "float32", "pycuda", status=record.WRONG)
-    run = Results("cudalab-results", 2, "2026-01-01", {"modes": "launch"}, Machine("cuda", "GPU"), cases=[wrong])
-    assert not any("GB/s" in line for line in below_tables.footer(run))
-
-
-# ---- the command -------------------------------------------------------------------------------------------------
-
-
-def show(*args, **env):
-    return CliRunner().invoke(main, ["show", *map(str, args)], env=env)
+show = partial(invoke, "show")
 
 
 def test_show_draws_if_asked_and_says_how_to_read_it():
@@ -136,19 +126,6 @@ def test_a_part_that_is_there_only_in_pieces(tmp_path):
     found = show(tmp_path / "r.json", "--sizes", "a", "--dtypes", "int32")
     assert found.exit_code == 2
     assert "no row of these results matches a int32; the rows are gelu a float32, gelu b int32" in found.output
-
-
-def test_an_unknown_kind_of_drawing():
-    with pytest.raises(NotFound, match="did you mean 'blocks'"):
-        report.render(run(EAGER), "table", plots="block")
-
-
-def test_a_check_has_nothing_to_draw():
-    text = show("--plots", "bench/results/h200/checks/gelu.json").stdout
-    assert "|" not in text
-
-
-# ---- largest errors ----------------------------------------------------------------------------------------------
 
 
 def checked(label, ulp, worst, dtype="float32", **more):

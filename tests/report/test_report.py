@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran, refused
 from report_runs import checked, hostile, timed
 
 import cudalab
@@ -20,7 +20,6 @@ pytest.importorskip("jinja2")
 
 from cudalab.base import numbers
 from cudalab.base.errors import CudalabError
-from cudalab.cli import main
 from cudalab.report import below_tables, html
 from cudalab.report.html import checked as checked_charts
 from cudalab.report.html import draw, figures, findings, over_sizes, overview, page, palette, plot, text_width
@@ -33,10 +32,6 @@ from cudalab.results import record, rivals
 
 ROOT = Path(__file__).parents[2]
 H200 = ROOT / "bench" / "results" / "h200"
-
-
-def invoke(*args):
-    return CliRunner().invoke(main, [str(a) for a in args])
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +102,10 @@ def test_of_many_comparisons_each_kernel_shows_its_mean_its_worst_and_its_best()
     assert float(first[1].split()[0]) == pytest.approx(prod(found) ** (1 / 6), rel=0.01)
 
 
-def test_cards_are_never_in_one_picture_and_a_cpu_has_none():
+def test_names_in_the_first_picture_are_whole_and_cards_never_in_one():
+    name = "a_kernel_" * 12
+    (figure,), _ = rivals_of(timed(name))
+    assert "".join(text for text in texts_of(figure.svg) if text.startswith(("a_", "kernel_"))).startswith(name)
     other, cpu = timed(), timed()
     other.machine.name, cpu.machine.name, cpu.machine.device = "NVIDIA A100", "Some CPU", "cpu"
     for case in cpu.cases:
@@ -119,13 +117,7 @@ def test_cards_are_never_in_one_picture_and_a_cpu_has_none():
     assert rivals_of(checked()) == ([], [])
 
 
-def test_names_in_the_first_picture_are_whole():
-    name = "a_kernel_" * 12
-    (figure,), _ = rivals_of(timed(name))
-    assert "".join(text for text in texts_of(figure.svg) if text.startswith(("a_", "kernel_"))).startswith(name)
-
-
-def test_lines_that_lie_on_each_other_are_one_with_all_names():
+def test_lines_that_lie_on_each_other_are_one_and_names_at_their_ends_keep_apart():
     points = [(1e6, 10.0), (1e8, 40.0)]
     near = [(x, y + 0.3) for x, y in points]
     lines = [
@@ -140,9 +132,11 @@ def test_lines_that_lie_on_each_other_are_one_with_all_names():
     drawn = over_sizes_chart(lines, [], ("x", "y"))
     assert "<title>c\na</title>" in drawn
     assert drawn.count('stroke-width="2.6"') == drawn.count('stroke-width="1.3"') == 1
+    assert spread([10, 11, 12, 90], [5, 9, 5, 5], 100) == [10, 15, 24, 90]
+    assert spread([96, 97, 98], [5, 5, 5], 100) == [92, 97, 102]  # the plot ends at 107, half a line below
 
 
-def test_the_answer_names_ours_the_peer_and_the_ceiling():
+def test_the_answer_names_ours_the_peer_and_the_ceiling_and_says_slower_and_wrong():
     said = answer(timed())
     assert said.subject == "gelu, float32, Test GPU"
     ratio = r"1\.3\d*\u00d7 torch_native \(1\.\d+ to 1\.\d+, FASTER\)"
@@ -150,9 +144,6 @@ def test_the_answer_names_ours_the_peer_and_the_ceiling():
     assert "torch_eager" in said.detail
     assert "fastest rival: torch_native" in said.detail
     assert said.mood == "bad"  # for what failed
-
-
-def test_the_answer_says_slower_and_wrong():
     run = timed()
     run.cases = [c for c in run.cases if c.variant != "gelu_vec"]
     said = answer(run)
@@ -220,7 +211,7 @@ def test_the_answer_of_a_cpu_says_what_was_checked_and_that_nothing_of_ours_is_t
     assert said.detail.startswith("fastest of the others: torch_native, ")
 
 
-def test_a_chart_holds_the_numbers_that_it_shows():
+def test_a_chart_holds_the_numbers_that_it_shows_and_one_row_has_none():
     run = timed()
     drawn = figures.speedup(run, group(run)).svg
     base = next(c for c in group(run) if c.backend == "torch_eager")
@@ -232,6 +223,10 @@ def test_a_chart_holds_the_numbers_that_it_shows():
     widths = sorted(float(w) for w in re.findall(r'd="M0,\S+?h(\S+?)v', drawn))
     top = max(run.speedup(c, "cold").high for c in group(run) if c.times) * 1.02
     assert widths[-2] == pytest.approx(132 * best.value / top, abs=0.2)  # the longest is the copy
+    run = timed()
+    alone = [case for case in group(run) if case.label == "torch_eager"]
+    assert figures.speedup(run, group(run)) is not None
+    assert figures.speedup(run, alone) is None
 
 
 def test_the_peer_of_the_answer_is_the_fastest_as_in_show():
@@ -244,23 +239,6 @@ def test_the_peer_of_the_answer_is_the_fastest_as_in_show():
             case.times = {"cold": [[0.9 * s for s in r] for r in native.times["cold"]]}
             case.processes = dict(native.processes)
     assert "\u00d7 triton (" in answer(run).sentence and "torch_native" not in answer(run).sentence
-
-
-def test_the_sentence_about_the_largest_size_is_about_rows_that_have_a_time_there():
-    run = timed()
-    largest = max(case.nbytes for case in run.cases if case.times.get("cold"))
-    for case in run.cases:
-        if case.nbytes == largest and case.label != "torch_eager":
-            case.times = {}
-    said = over_sizes.bandwidth(run, run.cases).says
-    assert said.startswith("At the largest size: torch_eager at xlarge: ")
-
-
-def test_one_row_is_not_compared_with_itself():
-    run = timed()
-    alone = [case for case in group(run) if case.label == "torch_eager"]
-    assert figures.speedup(run, group(run)) is not None
-    assert figures.speedup(run, alone) is None
 
 
 @pytest.mark.parametrize("top", [0.2, 0.37, 0.5, 0.98, 1.0, 1.5, 5.0, 8.0, 95.0, 99_000.0])
@@ -298,11 +276,6 @@ def test_all_samples_are_counted_and_two_groups_are_said():
     assert corners == [(-1.0, 0.0), (-0.5, 0.5), (0.0, 1.0), (0.5, 0.5), (1.0, 0.0)]
 
 
-def test_names_at_the_ends_of_lines_keep_apart_and_inside():
-    assert spread([10, 11, 12, 90], [5, 9, 5, 5], 100) == [10, 15, 24, 90]
-    assert spread([96, 97, 98], [5, 5, 5], 100) == [92, 97, 102]  # the plot ends at 107, half a line below
-
-
 def test_labels_can_be_read_in_both_themes():
     """WCAG 2.2, 1.4.3 and 1.4.11: 4.5:1 for text, 3:1 for shapes."""
 
@@ -332,15 +305,12 @@ def test_a_long_text_is_as_wide_as_in_the_font_that_charts_are_laid_out_for():
         assert 120 < text_width.reach(text_width.cut(name, 136, 12, True), 12, True) <= 136
 
 
-def test_the_same_results_give_the_same_page():
+def test_a_page_of_little_says_how_little_and_is_always_the_same():
     loaded = [("a/run.json", timed()), ("b/run.json", checked())]
     once, again = (page.render(loaded) for _ in range(2))
     assert once == again
     assert "a/run.json" in once  # two files of a name: with their folders
     assert "/a/run.json" not in once
-
-
-def test_a_page_of_little_says_how_little():
     run = timed()
     run.cases, run.complete = [], False
     text = page.render([("x.json", run)])
@@ -366,7 +336,7 @@ def test_errors_that_are_all_alike_are_drawn(ulp):
     assert ulp is None or figure.svg.count('stroke-width="2.6"') == 1  # of four
 
 
-def test_a_sweep_has_charts_at_its_ends_and_middle_and_says_so():
+def test_charts_of_many_sizes_and_the_sentence_about_the_largest():
     run = timed()
     run.cases = [
         msgspec.structs.replace(case, size=f"{k}", shape=(case.shape[0] + k,), nbytes=case.nbytes + 8 * k)
@@ -377,6 +347,13 @@ def test_a_sweep_has_charts_at_its_ends_and_middle_and_says_so():
     assert text.count('data-chart="speedup"') == 3
     assert re.findall(r'data-size="(\d)"', text) == ["0", "3", "6"]
     assert "Charts show 3 of 7 sizes; the table has all." in text
+    run = timed()
+    largest = max(case.nbytes for case in run.cases if case.times.get("cold"))
+    for case in run.cases:
+        if case.nbytes == largest and case.label != "torch_eager":
+            case.times = {}
+    said = over_sizes.bandwidth(run, run.cases).says
+    assert said.startswith("At the largest size: torch_eager at xlarge: ")
 
 
 def test_a_file_cannot_add_markup():
@@ -415,8 +392,7 @@ def test_the_committed_plots_are_of_the_committed_results(tmp_path):
     assert sorted(PLOTS.values()) == sorted(path.name for path in H200.glob("*.svg"))
     for words, name in PLOTS.items():
         words = words.replace("$(GELU)", "--kernel gelu").split()
-        done = invoke("report", *committed_runs(), *words, "-o", tmp_path / name)
-        assert done.exit_code == 0, done.output
+        ran("report", *committed_runs(), *words, "-o", tmp_path / name)
         assert (tmp_path / name).read_text() == (H200 / name).read_text(), "run: make report"
 
 
@@ -447,61 +423,23 @@ def test_plots(file, tmp_path):
     assert (width, height) == (3 * float(root.get("width")), 3 * float(root.get("height")))
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["-o", "x.pdf"], "'x.pdf' has no known format; give a name in .html (a page), .svg or .png (a plot)"),
-        (["-o", "x.html", "--chart", "cold"], "--chart is for a single plot; give a name in .svg or .png with -o"),
-        (["-o", "x.svg", "--scale", "2"], "--scale is for a PNG"),
-        (["-o", "x.svg", "--chart", "colt"], "no chart named 'colt'; did you mean 'cold'?"),
-        (["-o", "x.svg", "--size", "huge"], "no size in these results named 'huge'; known: small, large, xlarge"),
-        (["-o", "x.svg", "--chart", "cold", "--kind", "hot"], "--kind is for speedup, samples and bandwidth"),
-        (["-o", "x.svg", "--kind", "cool"], "no kind of time named 'cool'"),
-        (["-o", "x.svg", "--chart", "bandwidth", "--size", "small"], "--size is not for bandwidth"),
-        (
-            ["-o", "x.svg", "--chart", "rivals", "--skip", "torch_*"],
-            "nothing to draw for rivals: No ratio of ours to a",
-        ),
-        (["-o", "x.svg", "--chart", "wall"], "nothing to draw for wall: it needs such times from `cudalab bench`"),
-        (["-o", "x.svg", "--chart", "error"], "nothing to draw for error: it needs a file of `cudalab check -o`"),
-        (["-o", "none/x.svg"], "none; make it first: mkdir -p"),
-        (["-o", "mine.svg"], "mine.svg, which no cudalab report wrote; give another name with -o"),
-        (["-o", "."], "'.' has no known format"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said_in_one_line(file, tmp_path, monkeypatch, args, message):
-    monkeypatch.chdir(tmp_path)
-    Path("mine.svg").write_text("<svg>mine</svg>")
-    done = invoke("report", file, *args)
-    assert done.exit_code == 2
-    assert message in done.output
-    assert done.output.count("\n") == 1
-    assert [p.name for p in tmp_path.iterdir()] == ["mine.svg"]
-    assert Path("mine.svg").read_text() == "<svg>mine</svg>"
-
-
 @pytest.mark.sweep
 def test_links(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("page.html").symlink_to("page")  # the given name decides the format
-    assert invoke("report", file, "-o", "page.html").exit_code == 0
+    ran("report", file, "-o", "page.html")
     assert "<!DOCTYPE html>" in Path("page").read_text()
     assert Path("page.html").is_symlink()
     Path("ring").symlink_to("ring")
-    done = invoke("report", "ring", "-o", "other.html")
-    assert done.exit_code == 2
-    assert "cannot read ring" in done.output
+    assert "cannot read ring" in refused("report", "ring", "-o", "other.html")
 
 
-def test_what_is_missing_is_said_with_what_to_type(file, tmp_path, monkeypatch):
+def test_what_is_missing_is_said_and_a_failure_leaves_the_page_that_was_there(file, tmp_path, monkeypatch):
     monkeypatch.setattr(html, "NEEDED", {".png": ("no_such_module", "vl-convert-python")})
     done = invoke("report", file, "-o", tmp_path / "x.png")
     assert done.exit_code == 2
     assert done.output.startswith("Error: a report as .png needs vl-convert-python; ")
     assert done.output.endswith("pip install -e '.[report]' in the checkout\n")
-
-
-def test_a_failure_leaves_the_page_that_was_there(file, tmp_path, monkeypatch):
     target = tmp_path / "x.html"
     target.write_text(f"<meta content='{draw.MARK}'>old")
 

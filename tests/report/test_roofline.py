@@ -8,14 +8,13 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
-from click.testing import CliRunner
+from commands import ran, refused
 from report_runs import counted, timed
 
 import cudalab
 
 pytest.importorskip("jinja2")
 
-from cudalab.cli import main
 from cudalab.report.html import page, roofline, roofline_chart
 from cudalab.report.html.groups import APART
 from cudalab.report.html.paper import Scale
@@ -51,13 +50,7 @@ def test_points_are_the_cold_times_and_lines_are_the_roofs(handed, each):
     assert [rate for rate, _ in peaks] == pytest.approx(PEAKS)
 
 
-def test_a_scale_maps_its_ends_and_its_middle():
-    assert [Scale(1, 100, 250, 0, "log")(v) for v in (1, 10, 100)] == pytest.approx([250, 125, 0])
-    assert [Scale(-9, 9, 0, 100, "symlog")(v) for v in (-9, 0, 9)] == pytest.approx([0, 50, 100])
-    assert Scale(3, 3, 0, 100)(3) == 50
-
-
-def test_the_sentence_says_how_near_the_fastest_is_to_each_roof():
+def test_a_scale_maps_its_ends_and_the_sentence_says_how_near_each_roof_is():
     says = of(counted(1)).says
     assert says.startswith("Cold times. Fastest: pycuda:gelu_vec: 0.4")
     assert "at 0.125 operations per byte" in says
@@ -66,13 +59,9 @@ def test_the_sentence_says_how_near_the_fastest_is_to_each_roof():
     says = of(counted(100_000)).says
     assert says.index("the peak of float32 units") < says.index("the peak of TF32 tensor cores")
     assert "copy" not in says
-
-
-def test_a_card_that_tells_no_clock_has_that_of_its_data_sheet():
-    run = counted(sm_clock_hz="")
-    assert "No peak of operations is known for this card and dtype" in of(run).notes
-    run.machine.name = "NVIDIA H200"
-    assert any("100 multiprocessors at 1,980 MHz (NVIDIA H200" in note for note in of(run).notes)
+    assert [Scale(1, 100, 250, 0, "log")(v) for v in (1, 10, 100)] == pytest.approx([250, 125, 0])
+    assert [Scale(-9, 9, 0, 100, "symlog")(v) for v in (-9, 0, 9)] == pytest.approx([0, 50, 100])
+    assert Scale(3, 3, 0, 100)(3) == 50
 
 
 @pytest.mark.parametrize(
@@ -90,12 +79,16 @@ def test_what_is_not_known_has_a_reason_and_no_point(change, reason):
     assert of(run) == reason
 
 
-def test_without_a_roof_there_is_no_roofline(handed):
+def test_without_a_roof_there_is_no_roofline_and_a_data_sheets_clock_makes_one(handed):
     run = counted(memory_clock_hz="")
     of(run)
     assert [slope.measured for slope in handed()[1]] == [True]  # the copy's
     run.cases = [case for case in run.cases if case.status != CEILING]
     assert of(run) == "no roof is known: the run timed no copy, and the lab does not know the card"
+    run = counted(sm_clock_hz="")
+    assert "No peak of operations is known for this card and dtype" in of(run).notes
+    run.machine.name = "NVIDIA H200"
+    assert any("100 multiprocessors at 1,980 MHz (NVIDIA H200" in note for note in of(run).notes)
 
 
 def test_an_older_file_has_the_operations_of_the_spec_if_the_kernel_is_the_same(handed):
@@ -161,22 +154,15 @@ def test_whatever_a_file_says_is_drawn(flops, nbytes, seconds):
     assert of(run).svg.startswith("<svg")
 
 
-def test_the_page_draws_it_and_says_where_there_is_none():
+def test_the_page_and_the_command_draw_it_and_say_where_there_is_none(tmp_path):
     made = page.render([("a.json", counted()), ("b.json", timed("softmax"))])
     assert made.count('data-chart="roofline"') == 1 + 3  # of all kernels, and of each size of the one that counts
     assert "<li>No roofline of softmax: the spec does not count operations; give flops=.</li>" in made
-
-
-def test_the_command_draws_one(tmp_path):
     counted().save(file := tmp_path / "run.json")
     words = ["report", str(file), "--chart", "roofline", "-o", str(tmp_path / "x.svg")]
-    assert CliRunner().invoke(main, words).exit_code == 0
+    ran(*words)
     said = ElementTree.parse(tmp_path / "x.svg").getroot().find("{*}title").text
     assert said.startswith("Roofline, cold, gelu, float32, xlarge, Test GPU. Cold times. Fastest: ")
     timed("softmax").save(file)
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 2
-    assert "nothing to draw for roofline of softmax float32: the spec does not count operations" in done.output
-    done = CliRunner().invoke(main, [*words, "--kind", "hot"])
-    assert done.exit_code == 2
-    assert "--kind is for speedup, samples and bandwidth, not for roofline" in done.output
+    assert "nothing to draw for roofline of softmax float32: the spec does not count operations" in refused(*words)
+    assert "--kind is for speedup, samples and bandwidth, not for roofline" in refused(*words, "--kind", "hot")

@@ -24,7 +24,7 @@ from cudalab.results import record
 
 H200 = Path("bench/results/h200")
 RUNS = sorted([*H200.glob("*.json"), *(H200 / "checks").glob("*.json")])
-WIDTHS = (60, 80, 100, 140)
+WIDTHS = (60, 100, *(pytest.param(width, marks=pytest.mark.sweep) for width in (80, 140)))
 LOADED = {}
 
 
@@ -58,7 +58,7 @@ def rows(text):
     return found
 
 
-def test_a_pipe_breaks_no_line_of_text_and_keeps_the_tables():
+def test_a_pipe_breaks_no_line_of_text_and_a_table_that_no_terminal_holds_says_so():
     """Who searches a file for a message finds it whole; a compiler's lines stay lines."""
     long = f"got {'1.2345, ' * 40}want 0\n  of two lines"
     case = record.Case("gelu", "small", (8,), "float32", "pycuda", "a", status=record.WRONG, reason=long)
@@ -78,6 +78,9 @@ def test_a_pipe_breaks_no_line_of_text_and_keeps_the_tables():
         == [line for line in wide if line.startswith(of_table)]
         != []
     )
+    text = report.render(group(loaded(RUNS[0])), "table", 24)
+    assert re.search(r"The table has \d+ columns, the terminal 24: widen it, or give --format csv\.$", text)
+    assert "\u2026" not in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -108,12 +111,6 @@ def test_committed_results(path, width):
         assert all(word in text for word in name.split()), name
         assert all(cell in text for cell in cells) or name == "variant", name
         assert name == "variant" or {*cells} != {"-"}
-
-
-def test_a_table_that_no_terminal_holds_says_so():
-    text = report.render(group(loaded(RUNS[0])), "table", 24)
-    assert re.search(r"The table has \d+ columns, the terminal 24: widen it, or give --format csv\.$", text)
-    assert "\u2026" not in text
 
 
 @pytest.mark.process

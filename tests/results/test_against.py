@@ -6,11 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from cudalab.base.errors import InputError
 from cudalab.base.stats import FASTER, SAME, SLOWER
-from cudalab.cli import main
 from cudalab.engine import resume, runs
 from cudalab.report import comparison
 from cudalab.results import against, compare, record
@@ -77,7 +76,7 @@ def test_energies_count_from_two_percent_and_are_printed_in_mj(factor, wanted):
     assert [p.verdict for p in judged.pairs] == [SLOWER] and judged.pairs[0].effect > 0.04
 
 
-def test_a_wrong_old_entry_is_noted_and_a_wrong_new_one_counts():
+def test_wrong_entries_a_cpu_and_equal_texts_are_in_the_sentence():
     library = row("", 200e-6, 3, backend="torch_eager")
     old, new = row("e @ old", 300e-6, 1), row("e", 300e-6, 2)
     lost = row("f @ old", 0, 0, record.SKIPPED)
@@ -88,9 +87,6 @@ def test_a_wrong_old_entry_is_noted_and_a_wrong_new_one_counts():
     assert "1 was wrong in the old .cu, right in the new" in comparison.sentence(mended)
     broken = against.compared(run(old, row("e", 0, 2, record.WRONG), library))
     assert broken.exit_code == WRONG_ANSWER
-
-
-def test_the_sentence_says_what_a_cpu_leaves_open_and_that_the_texts_are_equal():
     checked = against.compared(run(row("e @ old", 0, 1, backend="host"), row("e", 0, 1, backend="host")))
     assert comparison.sentence(checked) == (
         "1 entry is right in the old .cu and in the new one; nothing was timed, which needs a GPU"
@@ -114,10 +110,10 @@ def test_the_command_ends_with_the_comparisons_code_and_show_prints_it_again(tmp
     slower = run(row("e @ old", 300e-6, 1), row("e", 303e-6, 2))
     monkeypatch.setattr(runs, "bench", lambda *kernels, **options: slower)
     kept = str(tmp_path / "r.json")
-    done = CliRunner().invoke(main, ["bench", "plus_one", "--against", "old.cu", "-o", kept, *words])
+    done = invoke("bench", "plus_one", "--against", "old.cu", "-o", kept, *words)
     assert done.exit_code == code
     assert ("SLOWER" in done.stdout) == (code == REGRESSION)
-    assert "1 of 1 cases is SLOWER (cold)" in CliRunner().invoke(main, ["show", kept]).stdout
+    assert "1 of 1 cases is SLOWER (cold)" in invoke("show", kept).stdout
 
 
 def test_the_script_that_plants_slow_downs_counts_them():

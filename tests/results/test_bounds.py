@@ -33,12 +33,6 @@ def test_what_is_not_a_file_is_refused_at_once(tmp_path, monkeypatch, path, what
     assert path in str(caught.value)
 
 
-def test_a_folder_names_the_files_in_it(tmp_path):
-    whole().save(tmp_path / "r.json")
-    with pytest.raises(InputError, match=r"is a folder, not a results file; give a file, such as .*r\.json"):
-        cudalab.load(tmp_path)
-
-
 @pytest.mark.process
 def test_an_open_pipe_is_read(tmp_path):
     whole().save(tmp_path / "r.json")
@@ -69,10 +63,13 @@ def test_a_compressed_file_that_is_damaged_or_too_large_is_refused(tmp_path, mon
         cudalab.load(path)
 
 
-def test_results_are_not_written_compressed(tmp_path):
+def test_a_folder_names_the_files_in_it_and_results_are_not_written_compressed(tmp_path):
     with pytest.raises(InputError, match=r"save .*r\.json, then: gzip .*r\.json"):
         whole().save(tmp_path / "r.json.gz")
     assert not list(tmp_path.iterdir())
+    whole().save(tmp_path / "r.json")
+    with pytest.raises(InputError, match=r"is a folder, not a results file; give a file, such as .*r\.json"):
+        cudalab.load(tmp_path)
 
 
 def test_too_large_is_said_before_anything_is_decoded(tmp_path, monkeypatch):
@@ -84,6 +81,9 @@ def test_too_large_is_said_before_anything_is_decoded(tmp_path, monkeypatch):
         file.truncate(1 << 40)
     with pytest.raises(InputError, match="too large for a results file: more than 256 MiB"):
         cudalab.load(tmp_path / "sparse.json")
+    monkeypatch.setattr(bounds, "BYTES", 1000)
+    with pytest.raises(InputError, match=r"would repeat \d+ characters of options and machine in each of 7 lines"):
+        formats.encoded(whole(), "csv")
 
 
 def test_too_many_cases_and_columns_are_refused(monkeypatch):
@@ -95,12 +95,6 @@ def test_too_many_cases_and_columns_are_refused(monkeypatch):
     monkeypatch.setattr(bounds, "CELLS", 20)
     with pytest.raises(InputError, match="4 kinds of time and quantities in 7 cases"):
         formats.decoded(data, "r.json")
-
-
-def test_a_csv_that_would_repeat_too_much_is_refused(monkeypatch):
-    monkeypatch.setattr(bounds, "BYTES", 1000)
-    with pytest.raises(InputError, match=r"would repeat \d+ characters of options and machine in each of 7 lines"):
-        formats.encoded(whole(), "csv")
 
 
 def seconds(run, format):
@@ -124,16 +118,13 @@ def test_the_time_of_a_table_grows_with_its_groups_and_rounds(format):
     assert seconds(many, format) < 100 * max(seconds(few, format), 0.02)
 
 
-def test_the_unit_of_a_groups_times_is_found_once(monkeypatch):
+def test_the_unit_of_a_group_is_found_once_and_kept_while_the_run_is_unchanged(monkeypatch):
     """Not once for each row from all rows: a group of 4,000 variants took as long as 16 million rows."""
     run, asked, found = whole(), [], numbers.time_unit
     run.cases = [case("pycuda", variant=f"v{i}", kinds=("cold",)) for i in range(20)]
     monkeypatch.setattr(numbers, "time_unit", lambda shortest: asked.append(shortest) or found(shortest))
     report.render(run, "table", 80)
     assert 0 < len(asked) < 5
-
-
-def test_what_is_kept_is_kept_only_while_the_run_is_unchanged():
     run = whole()
     first = run.cases[0]
     with memo.unchanged():
@@ -146,7 +137,10 @@ def test_what_is_kept_is_kept_only_while_the_run_is_unchanged():
         assert first.median("cold") == pytest.approx(2 * was)
 
 
-def test_a_run_without_cases_converts_to_every_format_or_says_that_it_cannot():
+def test_a_csv_with_a_carriage_return_and_a_run_without_cases_read_back():
+    run = whole()
+    run.cases[4].reason, run.cases[0].variant = "a\rb\r\nc", "\r"
+    assert formats.decoded(formats.encoded(run, "csv"), "any name").cases == run.cases
     run = whole()
     run.cases = []
     for form in formats.WHOLE:
@@ -155,9 +149,3 @@ def test_a_run_without_cases_converts_to_every_format_or_says_that_it_cannot():
         json.loads(formats.encoded(run, form))
     with pytest.raises(InputError, match=r"a line for each case and this run has none; write \.json or \.jsonl"):
         formats.encoded(run, "csv")
-
-
-def test_a_csv_with_a_carriage_return_reads_back():
-    run = whole()
-    run.cases[4].reason, run.cases[0].variant = "a\rb\r\nc", "\r"
-    assert formats.decoded(formats.encoded(run, "csv"), "any name").cases == run.cases

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran, refused
 from msgspec.structs import replace
 
 import cudalab
 from cudalab.base.errors import CudalabError, InputError, NotFound
 from cudalab.base.load import CORES, OTHERS
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
-from cudalab.cli import main
 from cudalab.report import comparison
 from cudalab.report.results import Results
 from cudalab.results import marks, record
@@ -26,10 +25,6 @@ from cudalab.results.record import Case, Machine, Parity
 H200 = Path(__file__).parents[2] / "bench/results/h200"
 GPU = {"driver": "580", "l2_bytes": 62914560, "cpu": "16 x Xeon", "system": "Linux-6"}
 AT_WORK = {"sm_hz": 1.98e9, "memory_hz": 3.2e9, "throttled": ""}
-
-
-def invoke(*args, **env):
-    return CliRunner().invoke(main, [str(a) for a in args], env=env)
 
 
 def rounds(seconds, noise=0.001, n=20, seed=0):
@@ -79,10 +74,15 @@ def test_two_real_runs_of_the_same_code_have_nothing_faster_or_slower(real):
         assert sum(pair.verdict == SAME for pair in known) > 0.98 * len(known)
 
 
-def test_a_copy_that_moved_is_named(real):
+def test_a_copy_that_moved_is_named_and_a_kernel_slowed_by_3_percent_is_slower(real):
     found = compare(real[0], slowed(real[1], "copy", 1.1), only="triton")
     assert {pair.old.size for pair in found.drift} >= {"large", "xlarge"}
     assert found.exit_code == 0  # though every kernel keeps its time: nothing became slower
+    found = compare(real[0], slowed(real[1], "pycuda:gelu_vec", 1.03), only="pycuda:gelu_*")
+    assert found.exit_code == 1
+    slower = {(pair.old.variant, pair.old.size) for pair in found.pairs if pair.verdict == SLOWER}
+    assert ("gelu_vec", "xlarge") in slower and {variant for variant, _ in slower} == {"gelu_vec"}
+    assert compare(slowed(real[0], "pycuda:gelu_vec", 1.08), real[1], only="pycuda").counts[FASTER] >= 5
 
 
 def slowed(old, label, factor):
@@ -90,14 +90,6 @@ def slowed(old, label, factor):
         return {kind: [[factor * s for s in r] for r in taken] for kind, taken in case.times.items()}
 
     return replace(old, cases=[replace(c, times=times(c)) if c.label == label else c for c in old.cases])
-
-
-def test_a_real_kernel_slowed_by_3_percent_is_slower(real):
-    found = compare(real[0], slowed(real[1], "pycuda:gelu_vec", 1.03), only="pycuda:gelu_*")
-    assert found.exit_code == 1
-    slower = {(pair.old.variant, pair.old.size) for pair in found.pairs if pair.verdict == SLOWER}
-    assert ("gelu_vec", "xlarge") in slower and {variant for variant, _ in slower} == {"gelu_vec"}
-    assert compare(slowed(real[0], "pycuda:gelu_vec", 1.08), real[1], only="pycuda").counts[FASTER] >= 5
 
 
 @pytest.mark.parametrize(("processes", "least", "most"), [(0, 0.025, 0.035), (3, 0.020, 0.026)])
@@ -122,14 +114,12 @@ def test_short_times_and_those_far_from_the_copy_differ_more():
     assert RUN < RUN_FAR < STATES["torch_compile"]
 
 
-def test_states_of_torch_compile_raise_no_alarm():
+def test_states_of_torch_compile_and_processes_that_disagree_raise_no_alarm():
     fast, slow = (run(row("torch_compile", s, processes=p)) for s, p in ((10.98e-6, 3), (13.05e-6, 3)))
     assert compare(fast, slow).exit_code == 0
     assert compare(run(row("torch_compile", 10.98e-6)), run(row("torch_compile", 13.05e-6))).exit_code == 0
     assert compare(fast, run(row("torch_compile", 20e-6, processes=3))).exit_code == 1
 
-
-def test_a_kernel_whose_processes_disagree_is_unclear_until_it_leaves_their_range():
     def torn(factor):
         levels = (300e-6, 330e-6, 300e-6)
         taken = [r for i, level in enumerate(levels) for r in rounds(factor * level, seed=i)]
@@ -138,16 +128,6 @@ def test_a_kernel_whose_processes_disagree_is_unclear_until_it_leaves_their_rang
     found = compare(torn(1), torn(1.1)).pairs[0]
     assert found.verdict == UNCLEAR and found.disagree
     assert compare(torn(1), torn(1.7)).pairs[0].verdict == SLOWER
-
-
-def test_a_copy_that_could_not_be_made_is_no_wrong_answer():
-    """A copy needs as much memory again as the kernel."""
-    lost = copy(status=record.ERROR, reason="out of memory", times={})
-    found = compare(run(row(), lost), run(row(), lost))
-    assert (found.wrong, found.exit_code) == ({}, 0)
-    assert compare(run(row(), copy()), run(row(status=record.ERROR, times={}), copy())).exit_code == 3
-    of_study = {"options": {"study": "x", "baseline": "a"}}  # in which a variant may be called so
-    assert run(lost, **of_study).broken == [lost] and run(lost).broken == []
 
 
 @pytest.mark.parametrize(
@@ -215,17 +195,12 @@ def test_what_differs_is_named_and_refused_unless_forced(fields, named):
     assert f"differs: {named}" in comparison.render(forced, ("a", "b"), "table").splitlines()[1:5]
 
 
-def test_a_machine_that_is_not_described_cannot_be_compared():
+def test_what_the_machine_is_decides_whether_runs_are_comparable():
     bare = {"machine": Machine("cuda", "H200")}
     found = compare(run(row(), **bare), run(row(), **bare))
     assert {d.what for d in found.differences} == {"versions", "driver"} and found.exit_code == 4
-
-
-def test_a_clock_that_boosts_a_little_is_the_same():
-    assert compare(run(row(), copy()), run(row(), copy(condition={**AT_WORK, "sm_hz": 1.95e9}))).exit_code == 0
-
-
-def test_another_card_of_the_same_kind_is_a_remark():
+    boosted = copy(condition={**AT_WORK, "sm_hz": 1.95e9})
+    assert compare(run(row(), copy()), run(row(), boosted)).exit_code == 0
     one, other = ({**GPU, "card": card, "sm_clock_hz": 1980000000} for card in ("0123", "4567"))
     found = compare(run(row(), **changed(details=one)), run(row(), **changed(details=other)))
     assert found.exit_code == 0 and found.remarks == ["card: 0123 -> 4567"]
@@ -233,15 +208,12 @@ def test_another_card_of_the_same_kind_is_a_remark():
     assert older.exit_code == 0 and "card: not known -> 4567" in older.remarks
 
 
-def test_the_host_counts_only_where_the_host_is_timed():
+def test_the_host_where_it_is_not_timed_changed_sources_and_an_interrupted_run_are_remarks():
     other = changed(details={**GPU, "cpu": "8 x EPYC"})
     found = compare(run(row()), run(row(), **other))
     assert found.exit_code == 0 and found.remarks == ["cpu: 16 x Xeon -> 8 x EPYC"]
     calls = compare(run(row(kind="call")), run(row(kind="call"), **other), "call")
     assert calls.exit_code == 4 and calls.differences[0].what == "cpu"
-
-
-def test_changed_sources_and_an_interrupted_run_are_remarks():
     old = run(row(), sources={"gelu.cu": "1", "gelu.py": "1"})
     new = run(row(), sources={"gelu.cu": "2", "gelu.py": "1"}, complete=False)
     found = compare(old, new)
@@ -249,7 +221,8 @@ def test_changed_sources_and_an_interrupted_run_are_remarks():
     assert found.remarks == ["sources that changed: gelu.cu", "the new run was interrupted"]
 
 
-def test_wrong_answers_are_3_and_come_before_slower_ones_and_after_a_refusal():
+def test_exit_codes_of_wrong_and_missing_answers():
+    """A copy needs as much memory again as the kernel: one that could not be made is no wrong answer."""
     bad = row("torch_eager", None, status=record.WRONG, reason="differs at 3")
     old, new = run(row(), row("torch_eager")), run(row(seconds=900e-6), bad)
     assert compare(old, new).exit_code == 3
@@ -258,6 +231,17 @@ def test_wrong_answers_are_3_and_come_before_slower_ones_and_after_a_refusal():
     assert compare(old, replace(new, machine=changed(name="A100")["machine"])).exit_code == 4
     broken = run(row("pycuda:a", None, status=record.ERROR, reason="no compiler"))
     assert compare(run(row()), broken).exit_code == 3  # though nothing is left to compare
+    lost = copy(status=record.ERROR, reason="out of memory", times={})
+    found = compare(run(row(), lost), run(row(), lost))
+    assert (found.wrong, found.exit_code) == ({}, 0)
+    assert compare(run(row(), copy()), run(row(status=record.ERROR, times={}), copy())).exit_code == 3
+    of_study = {"options": {"study": "x", "baseline": "a"}}  # in which a variant may be called so
+    assert run(lost, **of_study).broken == [lost] and run(lost).broken == []
+    assert compare(run(row()), run(row(size="small"))).exit_code == 4
+    assert compare(run(row(), copy()), run(row("pycuda:b"), copy())).exit_code == 4  # but for the copy
+    checked = run(row(seconds=None, parity=Parity(True)), options={"seed": 0})
+    found = compare(run(row(parity=Parity(True))), checked)
+    assert found.exit_code == 4 and "no case was timed in both" in comparison.sentence(found)
 
 
 def test_what_was_wrong_in_the_old_run_alone_is_a_note():
@@ -302,14 +286,6 @@ def test_cases_of_one_run_alone_are_listed_and_counted():
     assert comparison.sentence(found).endswith("; 4 not compared")
 
 
-def test_nothing_in_common_is_4():
-    assert compare(run(row()), run(row(size="small"))).exit_code == 4
-    assert compare(run(row(), copy()), run(row("pycuda:b"), copy())).exit_code == 4  # but for the copy
-    checked = run(row(seconds=None, parity=Parity(True)), options={"seed": 0})
-    found = compare(run(row(parity=Parity(True))), checked)
-    assert found.exit_code == 4 and "no case was timed in both" in comparison.sentence(found)
-
-
 def test_check_runs_are_compared_by_their_errors():
     def checked(**parities):
         cases = [row(label, None, parity=p, status=record.OK if p.ok else record.WRONG)
@@ -326,7 +302,7 @@ def test_check_runs_are_compared_by_their_errors():
     assert "2 cases were checked in both runs" in comparison.sentence(compare(old, old))
 
 
-def test_kinds():
+def test_kinds_and_chosen_variants():
     both = {"cold": rounds(3e-4), "graph": rounds(2e-4)}
     old = run(row(times=both))
     assert [p.kind for p in compare(old, old).pairs] == ["cold"]
@@ -336,18 +312,15 @@ def test_kinds():
         compare(old, old, "colt")
     with pytest.raises(InputError, match="no wall times in these runs; there are: cold, graph"):
         compare(old, old, "wall")
+    old = run(row(), row("pycuda:b"), row("triton"), copy())
+    assert list(verdicts(compare(old, old, only="pycuda", skip="*:b"))) == ["pycuda:a", "copy"]
+    assert list(verdicts(compare(old, old, kernels=["gelu"]))) == ["pycuda:a", "pycuda:b", "triton", "copy"]
 
 
 @pytest.mark.parametrize("asked", [{"only": "cupy*"}, {"skip": "pycuda:b"}, {"kernels": ("add2d",)}])
 def test_a_choice_that_fits_nothing_is_an_error(asked):
     with pytest.raises(CudalabError, match=r"no (variant|kernel) named"):
         compare(run(row()), run(row()), **asked)
-
-
-def test_chosen_variants_keep_their_control():
-    old = run(row(), row("pycuda:b"), row("triton"), copy())
-    assert list(verdicts(compare(old, old, only="pycuda", skip="*:b"))) == ["pycuda:a", "copy"]
-    assert list(verdicts(compare(old, old, kernels=["gelu"]))) == ["pycuda:a", "pycuda:b", "triton", "copy"]
 
 
 def test_shares():
@@ -396,7 +369,7 @@ def test_a_busy_machine_is_said_of_each_run_and_its_times_are_marked(tmp_path):
     assert (pair["old_marks"], pair["new_marks"]) == ("", "?")
 
 
-def test_a_narrow_terminal_keeps_the_verdicts_in_their_rows():
+def test_a_narrow_terminal_keeps_the_verdicts_and_the_footer_explains_the_columns():
     found = compare(run(row("torch_compile")), run(row("torch_compile", 900e-6)))
     for width, gone in ((140, ""), (58, "threshold"), (46, "threshold, interval")):
         text = comparison.render(found, ("a", "b"), "table", width)
@@ -406,6 +379,12 @@ def test_a_narrow_terminal_keeps_the_verdicts_in_their_rows():
         assert said in " ".join(text.split()) and ("left out" in text) == bool(gone)
     text = comparison.render(found, ("a", "b"), "table", 24)
     assert re.search(r"The table has \d+ columns, the terminal 24: widen it, or give --format json\.$", text)
+    cold, wall = (compare(run(row(kind=kind)), run(row(kind=kind)), kind) for kind in ("cold", "wall"))
+    assert comparison.cells(wall.pairs[0])[-2] == "100 %"
+    assert comparison.footer(wall)[1] == comparison.FOOTER_OF_HOST
+    assert comparison.FOOTER_OF_HOST not in comparison.footer(cold)
+    assert "threshold:" in comparison.footer(cold)[0] and UNCLEAR not in comparison.footer(cold)[0], "none is"
+    assert "threshold:" not in comparison.footer(cold, ["threshold"])[0]
 
 
 def test_a_busy_machine_leaves_no_speed_up_and_nothing_the_same():
@@ -425,7 +404,7 @@ def test_a_busy_machine_leaves_no_speed_up_and_nothing_the_same():
     assert pair.verdict == SAME and "?" not in comparison.cells(pair)
 
 
-def test_markdown_for_a_pull_request(files):
+def test_markdown_for_a_pull_request_and_json_have_everything(files):
     text = invoke("compare", *files, "--format", "markdown").output
     head, rest = text.split("<details>")
     assert head.startswith("**1 answer is wrong or missing; 1 of 3 cases") and "| pycuda:a |" in head
@@ -433,9 +412,6 @@ def test_markdown_for_a_pull_request(files):
     assert "triton" in rest and "copy (control)" in rest and rest.rstrip().endswith("</details>")
     widths = {line.count(" | ") for line in rest.splitlines() if line.startswith("|")}
     assert len(widths) == 1
-
-
-def test_json_has_everything(files):
     done = invoke("compare", *files, "--format", "json", "--skip", "torch_eager")
     document = json.loads(done.output)
     assert document["exit_code"] == done.exit_code == 1
@@ -447,25 +423,9 @@ def test_json_has_everything(files):
 def test_a_refusal_names_what_differs_and_what_to_type(files, tmp_path):
     other = tmp_path / "other.json"
     run(row(), **changed(name="A100")).save(other)
-    done = invoke("compare", files[0], other)
-    assert done.exit_code == 4
-    assert "differs: name: H200 -> A100" in done.output and "--force" in done.output
-    assert invoke("compare", files[0], other, "--force").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["nope.json"], "cannot read nope.json"),
-        (["--min-effect", "2"], "--min-effect is '2'; give a share such as 2% or 0.02"),
-        (["--kind", "warm"], "no kind of time named 'warm'"),
-        (["--only", "nothing"], "no variant in these results named 'nothing'"),
-        ([], "Missing argument 'NEW...'"),
-    ],
-)
-def test_bad_input_is_2(files, args, message):
-    done = invoke("compare", files[0], *([files[1]] if args and args[0].startswith("-") else []), *args)
-    assert done.exit_code == 2 and message in done.output and "Traceback" not in done.output
+    said = refused("compare", files[0], other, code=4)
+    assert "differs: name: H200 -> A100" in said and "--force" in said
+    ran("compare", files[0], other, "--force")
 
 
 @pytest.fixture(scope="module")
@@ -483,8 +443,7 @@ def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
     old, now = tmp_path / "old.json", tmp_path / "now.json"
     slowed(cudalab.load(baseline), "numpy", 50).save(old)
     before = old.read_bytes()
-    done = invoke("bench", "--baseline", old, "--budget", 0.01, "-q", "-o", now, "--format", "json")
-    assert done.exit_code == 0, done.output
+    done = ran("bench", "--baseline", old, "--budget", 0.01, "-q", "-o", now, "--format", "json")
     assert [(c.kernel, c.size, c.label) for c in cudalab.load(now).cases] == [("plus_one", "100k", "numpy")]
     assert json.loads(done.stdout)["format"] == record.FORMAT
     said = r"No kernel was timed in both runs: the CPU checks a \.cu and does not time it\. Of the libraries, the one "
@@ -497,9 +456,9 @@ def test_bench_measures_what_the_baseline_has_and_judges_it(baseline, tmp_path):
 def test_where_nothing_was_timed_the_answers_are_compared(tmp_path):
     """On a CPU a `.cu` is checked and not timed."""
     old, spec = tmp_path / "old.json", tmp_path / "plus_one.py"
-    assert invoke("new", spec.with_suffix(".cu"), "--like", "plus_one").exit_code == 0
+    ran("new", spec.with_suffix(".cu"), "--like", "plus_one")
     asked = ("bench", spec, "--only", "host", "--device", "cpu", "--size", "1K", "-q")
-    assert invoke(*asked, "-o", old).exit_code == 0
+    ran(*asked, "-o", old)
     same = invoke(*asked, "--baseline", old)
     assert same.exit_code == 0 and re.search(
         r"\d cases? (was|were) checked in both runs, nothing was timed", same.output
@@ -510,23 +469,11 @@ def test_where_nothing_was_timed_the_answers_are_compared(tmp_path):
     assert wrong.exit_code == 3 and "wrong or missing" in wrong.output and "WRONG in the new run" in wrong.output
 
 
-def test_the_footer_says_what_a_threshold_of_100_percent_is():
-    cold, wall = (compare(run(row(kind=kind)), run(row(kind=kind)), kind) for kind in ("cold", "wall"))
-    assert comparison.cells(wall.pairs[0])[-2] == "100 %"
-    assert comparison.footer(wall)[1] == comparison.FOOTER_OF_HOST
-    assert comparison.FOOTER_OF_HOST not in comparison.footer(cold)
-    assert "threshold:" in comparison.footer(cold)[0] and UNCLEAR not in comparison.footer(cold)[0], "none is"
-    assert "threshold:" not in comparison.footer(cold, ["threshold"])[0]
-
-
-def test_a_slow_down_is_found_where_its_amount_is_not_known():
+def test_a_slow_down_is_found_and_nothing_is_the_same_where_the_amount_is_not_known():
+    """The threshold of wall times is a factor of 2, so an interval that says nothing lies within it."""
     old, new = (run(row("numpy", seconds, "wall")) for seconds in (0.4e-6, 4e-6))
     (pair,) = compare(old, new, "wall").pairs
     assert pair.ratio.says_nothing and pair.verdict == "SLOWER"
-
-
-def test_where_the_amount_is_not_known_nothing_is_the_same():
-    """The threshold of wall times is a factor of 2, so an interval that says nothing lies within it."""
     rng = np.random.default_rng(0)
     times = [[[s * f] for f in rng.lognormal(0, 0.75, 20)] for s in (1e-4, 1.2e-4)]
     old, new = (run(row("numpy", None, times={"wall": taken})) for taken in times)
@@ -579,15 +526,13 @@ def test_bench_fails_if_it_is_slower_than_its_baseline(baseline, tmp_path):
 def test_a_baseline_that_cannot_serve_is_refused_before_measuring(baseline, tmp_path, change, args, code, message):
     other = tmp_path / "other.json"
     replace(cudalab.load(baseline), **change).save(other)
-    done = invoke("bench", "--baseline", other, "-q", "-o", tmp_path / "kept.json", *args)
-    assert done.exit_code == code and message in done.output and "Traceback" not in done.output
-    assert not (tmp_path / "kept.json").exists() and "numpy" not in done.stdout
+    assert message in refused("bench", "--baseline", other, "-q", "-o", tmp_path / "kept.json", *args, code=code)
+    assert not (tmp_path / "kept.json").exists()
 
 
 @pytest.mark.parametrize("option", ["-o", "--resume"])
 def test_the_baseline_is_never_replaced(baseline, tmp_path, option):
     link, before = tmp_path / "link.json", baseline.read_bytes()
     link.symlink_to(baseline)
-    done = invoke("bench", "--baseline", baseline, option, link)
-    assert done.exit_code == 2 and "is the baseline and would be replaced" in done.output
+    assert "is the baseline and would be replaced" in refused("bench", "--baseline", baseline, option, link)
     assert baseline.read_bytes() == before

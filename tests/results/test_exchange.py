@@ -13,16 +13,16 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 import cudalab
 from cudalab import report
 from cudalab.base.errors import InputError, NotFound
-from cudalab.cli import main
 from cudalab.engine.cross_check import nvbench
 from cudalab.report.results import Results
 from cudalab.results import formats, pytest_benchmark_file, schema
@@ -74,13 +74,7 @@ def without_what_csv_lacks(run):
     return run
 
 
-def converted(*arguments):
-    done = CliRunner().invoke(main, ["convert", *map(str, arguments)])
-    assert isinstance(done.exception, SystemExit) or done.exception is None, repr(done.exception)
-    return done
-
-
-# ---- in and out
+converted = partial(invoke, "convert")
 
 
 @pytest.mark.parametrize("name", ["r.json", "r.jsonl", "R.NDJSON", "odd name", "r.csv"])
@@ -91,15 +85,12 @@ def test_every_form_is_known_by_what_is_in_it(run, tmp_path, form, name):
     assert cudalab.load(path) == (without_what_csv_lacks(run) if form == "csv" else run)
 
 
-def test_json_lines_are_the_run_then_a_case_a_line(run, tmp_path):
+def test_json_lines_are_the_run_then_a_case_a_line_and_may_come_one_by_one(run, tmp_path):
     run.save(tmp_path / "r.jsonl")
     head, *cases = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     assert head["cases"] == len(cases) == len(run.cases)
     assert (head["format"], head["version"], head["created"]) == (run.format, run.version, run.created)
     assert [c["backend"] for c in cases] == [c.backend for c in run.cases]
-
-
-def test_a_program_may_write_cases_as_they_come(run, tmp_path):
     head = json.loads(formats.encoded(run, "jsonl").split(b"\n")[0])
     del head["cases"]
     lines = [head, *json.loads(run.to_json())["cases"]]
@@ -116,15 +107,12 @@ def test_version_1_as_json_lines(tmp_path):
     assert cudalab.load(tmp_path / "r.jsonl") == cudalab.load(ROOT / "tests" / "data" / "results_v1.json")
 
 
-def test_csv_shows_medians_and_holds_samples(run):
+def test_csv_shows_medians_and_holds_samples_however_deeply_nested(run, tmp_path):
     rows = list(csv.DictReader(io.StringIO(formats.encoded(run, "csv").decode())))
     assert float(rows[1]["cold"]) == run.cases[1].median("cold")
     assert json.loads(rows[1]["times"]) == run.cases[1].times
     assert {row["machine"] for row in rows} == {"NVIDIA Test"}
     assert rows[0]["shape"] == "1x3x4"
-
-
-def test_csv_holds_what_is_nested_deeply(run, tmp_path):
     nested: list = []
     for _ in range(600):
         nested = [nested]
@@ -169,13 +157,7 @@ def test_a_csv_that_cannot_be_read_says_why(run, tmp_path, change, message):
     assert str(path) in str(caught.value)
 
 
-def test_the_medians_that_show_prints_are_not_taken_for_a_run(run, tmp_path):
-    (tmp_path / "r.csv").write_text(report.render(run, "csv"))
-    with pytest.raises(InputError, match="cannot be read back"):
-        cudalab.load(tmp_path / "r.csv")
-
-
-def test_pandas_in_and_out(run, tmp_path):
+def test_pandas_in_and_out_and_frames_that_cannot_be_a_run(run, tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = run.to_frame(samples=True)
     (tmp_path / "r.csv").write_bytes(formats.encoded(run, "csv"))
@@ -185,9 +167,6 @@ def test_pandas_in_and_out(run, tmp_path):
     assert Results.from_frame(frame) == expected
     assert Results.from_frame(pandas.read_csv(tmp_path / "r.csv")) == expected
     assert Results.from_frame(pandas.DataFrame(frame.to_dict("list")).sample(frac=1, random_state=0)).complete is False
-
-
-def test_frames_that_cannot_be_a_run(run):
     pytest.importorskip("pandas")
     frame = run.to_frame(samples=True)
     for broken, message in (
@@ -199,9 +178,6 @@ def test_frames_that_cannot_be_a_run(run):
     ):
         with pytest.raises(InputError, match=message):
             Results.from_frame(broken)
-
-
-# ---- cut off
 
 
 @pytest.mark.parametrize("form", formats.WHOLE)
@@ -223,14 +199,11 @@ def test_a_file_that_was_cut_off_says_so_and_is_salvaged(run, tmp_path, form):
         assert path.read_bytes() == before
 
 
-def test_json_lines_that_end_between_two_lines_are_cut_off_too(run, tmp_path):
+def test_json_lines_that_are_cut_off_between_lines_or_have_a_bad_one(run, tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_bytes(b"\n".join(formats.encoded(run, "jsonl").split(b"\n")[:4]))
     with pytest.raises(InputError, match="seems cut off: it has 3 of 7 cases"):
         cudalab.load(path)
-
-
-def test_a_bad_line_is_named(run, tmp_path):
     path = tmp_path / "r.jsonl"
     lines = formats.encoded(run, "jsonl").split(b"\n")
     for broken, message in ((b"{]", "line 3: JSON is malformed"), (b"[1]", "line 3: Expected `object`")):
@@ -248,9 +221,6 @@ def test_nothing_to_salvage(run, tmp_path):
         assert "nothing can be salvaged" in done.output
     assert "cannot read" in converted(tmp_path / "none", out, "--salvage").output
     assert not out.exists()
-
-
-# ---- for other tools
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8, 101, 102, 103])
@@ -318,29 +288,20 @@ def test_export_for_nvbench(run):
         assert isinstance(values[tag]["value"], str)
         assert float(values[tag]["value"]) == pytest.approx(value)
     assert values["nv/cold/sample_size"] == {"name": "value", "type": "int64", "value": "8"}
-
-
-def test_a_capability_that_is_none_is_left_out(run):
     for odd in ("\u00b2", "9" * 5000, "x"):
         run.machine.details["compute_capability"] = odd
         assert "sm_version" not in json.loads(formats.encoded(run, "nvbench"))["devices"][0]
 
 
-def test_the_labs_own_reader_of_nvbench_reads_the_export(run):
+def test_nvbench_reads_the_export_of_any_run(run):
     ours = run.cases[1]
     run.cases = [ours]
     found = nvbench.parsed(formats.encoded(run, "nvbench"))
     assert found == {"gelu": {nvbench.COLD: pytest.approx(ours.median("cold")),
                               nvbench.BATCH: pytest.approx(np.mean(ours.times["hot"]))}}  # fmt: skip
-
-
-def test_times_of_the_cpu_go_where_nvbench_has_the_hosts(run):
     run.cases = [case("numpy", kinds=("wall",))]
     (state,) = json.loads(formats.encoded(run, "nvbench"))["benchmarks"][0]["states"]
     assert {"nv/cold/time/cpu/mean", "nv/cold/sample_size"} <= {s["tag"] for s in state["summaries"]}
-
-
-# ---- the command
 
 
 def test_convert_by_suffix_and_by_name(run, tmp_path):
@@ -395,40 +356,31 @@ def test_what_would_be_lost_is_not_replaced(run, tmp_path):
     assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
-def test_a_csv_is_no_place_for_a_run_that_is_measured(run, tmp_path):
+def test_a_csv_is_no_place_for_a_run_that_is_measured_nor_medians_for_one_that_is_read(run, tmp_path):
     for save in (run.save, writable):
         with pytest.raises(InputError, match=r"does not hold a whole run; save .*r\.json, then: cudalab convert"):
             save(tmp_path / "r.csv")
     with pytest.raises(NotFound, match="known: json, jsonl, csv"):
         formats.encoded(run, "xml")
     assert not list(tmp_path.iterdir())
+    (tmp_path / "r.csv").write_text(report.render(run, "csv"))
+    with pytest.raises(InputError, match="cannot be read back"):
+        cudalab.load(tmp_path / "r.csv")
 
 
-# ---- the page
-
-
-def test_the_page_describes_the_fields_as_they_are():
+def test_the_page_describes_the_fields_as_they_are_and_the_schema_is_printed(tmp_path):
     text = PAGE.read_text(encoding="utf-8")
     assert schema.filled(text) == text, "stale: python -m cudalab.results.schema docs/results-file.md"
     for record in schema.RECORDS:
         assert all(f"| `{name}` |" in text for name in record.__struct_fields__)
     assert all(f["description"] for r in schema.json_schema()["$defs"].values() for f in r["properties"].values())
-
-
-def test_the_pages_example_is_a_results_file(tmp_path):
     (example,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "r.json").write_text(example)
     assert cudalab.load(tmp_path / "r.json").cases[0].median("cold") == pytest.approx(1.2e-5)
-
-
-def test_the_schema_is_printed():
-    printed = json.loads(CliRunner().invoke(main, ["convert", "--schema"]).output)
+    printed = json.loads(invoke("convert", "--schema").output)
     assert printed == schema.json_schema()
     assert set(printed["$defs"]) == {"Results", "Machine", "Case", "Parity", "ErrorCurve", "Prediction", "Place"}
     assert printed["$defs"]["Case"]["properties"]["nbytes"]["description"].startswith("bytes")
-
-
-# ---- sizes
 
 
 def test_the_largest_run_of_200_cases_is_below_10_mb_and_loads_within_two_seconds():

@@ -43,9 +43,6 @@ def refused(one, machine=H200):
     return one
 
 
-# ---- the limits ----------------------------------------------------------------------------------------------------
-
-
 LARGE, SMALL, EVEN = (case(read=r * MIB, written=w * MIB) for r, w in ((256, 256), (8, 8), (50, 50)))
 GATHER, OLDER = case(read=256 * MIB, written=4), case(read=256 * MIB + 4, written=None)
 L2_RATE = 64 * 132 * 1.98e9
@@ -76,11 +73,6 @@ def test_the_least_time(one, kinds, seconds):
     assert [least(one, kind) for kind in kinds.split()] == [seconds and pytest.approx(seconds)] * len(kinds.split())
 
 
-def test_l2_of_newer_cards_is_twice_as_fast():
-    b200 = Machine("cuda", "NVIDIA B200", {**H200.details, "compute_capability": "10.0"})
-    assert least(case(read=30 * MIB, written=30 * MIB), "hot", b200) == pytest.approx(30 * MIB / (2 * L2_RATE))
-
-
 # TFLOP/s of dense matrices as the data sheets have them, at the clock that they name.
 SHEETS = [
     ("A100", 1.41e9, {"float16": 312, "float32": 156, "float64": 19.5}),
@@ -103,19 +95,15 @@ def test_the_rates_are_those_of_the_data_sheets(card, clock, rates):
         assert a_cycle * CARDS[card].sms * clock == pytest.approx(1e12 * teraflops, rel=0.02), name
 
 
-def test_the_units_of_each_dtype():
+def test_the_units_of_each_dtype_and_the_l2_of_newer_cards():
     assert ARCHITECTURES["sm_90"].fastest("float32") == (2048, "TF32 tensor cores")
     assert ARCHITECTURES["sm_75"].fastest("float32") == (128, "float32 units")
     assert ARCHITECTURES["sm_86"].fastest("float64") == (4, "float64 units")
     assert ARCHITECTURES["sm_90"].fastest("int32") is None
-
-
-def test_the_step_is_the_smallest_difference_between_samples():
+    b200 = Machine("cuda", "NVIDIA B200", {**H200.details, "compute_capability": "10.0"})
+    assert least(case(read=30 * MIB, written=30 * MIB), "hot", b200) == pytest.approx(30 * MIB / (2 * L2_RATE))
     assert limit.step([1e-6, 1.032e-6, 1.032e-6 + 1e-15, 1.096e-6]) == pytest.approx(0.032e-6)
     assert limit.step([1e-6, 1e-6]) == 0
-
-
-# ---- times that are refused, and times that stand ------------------------------------------------------------------
 
 
 HOT_OF_L2 = {"cold": [[30e-6]], "hot": [[0.6e-6]]}
@@ -173,11 +161,19 @@ def test_other_times_stand(one, machine, notes):
     assert (refused(one, machine).status, one.notes, one.times) == (record.OK, notes, times)
 
 
-def test_the_share_is_the_limit_over_the_median():
+def test_the_share_is_the_limit_over_the_median_and_a_rough_time_refuses_nothing():
+    """The median of a rough time alone would: half of the cold samples were disturbed."""
     one = case(20e-6, read=64 * MIB, written=64 * MIB)
     assert limit.share(one, "cold", H200, EMPTY) == pytest.approx((128 * MIB - L2) / BUS / 20e-6)
     assert limit.share(one, "hot", H200, EMPTY) is None  # no such time
     assert limit.share(one, "cold", Machine("cuda", "?"), {}) is None
+    one = case(900e-6, read=8 * MIB, written=8 * MIB)
+    one.times = {
+        "cold": [[300e-6] * 3, [900e-6] * 3, [900e-6] * 3, [300e-6] * 3, [900e-6] * 3],
+        "hot": [[150e-6] * 3] * 5,
+    }
+    limit.refuse(one, H200, EMPTY)
+    assert one.status == record.OK, one.reason
 
 
 OUTPUTS = {  # elements of the output, where they are not as many as of the first input
@@ -238,17 +234,6 @@ def test_what_runs_of_a_batch_can_save_by_finding_results_is_bounded(times, said
     assert one.reason.startswith(said)
     assert bool(one.times) == (not said)
     assert not (said and one.processes)
-
-
-def test_a_rough_cold_time_refuses_nothing():
-    """Its median alone would: half of the cold samples were disturbed."""
-    one = case(900e-6, read=8 * MIB, written=8 * MIB)
-    one.times = {
-        "cold": [[300e-6] * 3, [900e-6] * 3, [900e-6] * 3, [300e-6] * 3, [900e-6] * 3],
-        "hot": [[150e-6] * 3] * 5,
-    }
-    limit.refuse(one, H200, EMPTY)
-    assert one.status == record.OK, one.reason
 
 
 def test_what_limits_a_task_is_its_operations_or_its_bytes():

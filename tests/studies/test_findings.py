@@ -16,57 +16,102 @@ PUBLISHED = Path(__file__).parents[2] / "bench" / "results" / "h200" / "studies"
 NOISY = [1.0, 2.0, 0.5, 1.3, 0.7, 1.0, 2.0, 0.5, 1.3, 0.7]
 
 
-def test_each_clock_is_compared_with_the_time_that_it_claims():
-    def row(label, **times):
-        return timed("timing", label, "batch1", **times)
+def rows(study, size, *labels, quantities=(), **times):
+    """A row for each label; of each kind of time, and of the quantities, as many as there are labels; None: none."""
+    return [
+        timed(study, label, size, quantities[i] if quantities else None,
+              **{kind: values[i] for kind, values in times.items() if values[i] is not None})
+        for i, label in enumerate(labels)
+    ]  # fmt: skip
 
-    cases = [row("engine", wall=5e-3, gpu=1e-3), row("naive", wall=1e-3, timed=5e-3)]
-    cases += [row("synchronize", wall=5e-3, timed=6e-3), row("event", gpu=4e-3, timed=5e-3)]
-    assert told(run_of("timing", cases)) == (
+
+CLOCKS = rows("timing", "batch1", "engine", "naive", "synchronize", "event", wall=(5e-3, 1e-3, 5e-3, None),
+              gpu=(1e-3, None, None, 4e-3), timed=(None, 5e-3, 6e-3, 5e-3))  # fmt: skip
+GRAPH = rows("training-graph", "small", "eager", "graph", "callables", wall=(1e-3, 1e-4, 2e-3),
+             hot=(1e-4, 1e-4, None), call=(1e-3, 1e-5, None))  # fmt: skip
+PROFILE = rows("profile", "gpu", "plain", "profiler", wall=(1e-3, 2e-3), quantities=(
+    {"kernels": 60, "idle_share": 0.25, "inference_share": 0.5, "backward_share": 0.5},) * 2)  # fmt: skip
+GELU = rows("jit-gelu", "small", "eager", "F.gelu", "ours", wall=(1.0, 0.2, 0.25), hot=(1.0, 0.5, 0.5), quantities=(
+    {"kernels": 5, "moved_bytes": 11}, *({"kernels": 1, "moved_bytes": 2},) * 2))  # fmt: skip
+F_GELU = (
+    "compared with eager GELU, F.gelu takes 1 instead of 5 kernels, moves 18.2 % of the bytes, and is 5 FASTER as fast "
+    "at small"
+)
+FUSED = [*rows("fused-modules", "adamw", "default", "foreach", "fused", "unfused", wall=(4.0, 4.0, 1.0, 40.0)),
+         *rows("fused-modules", "layernorm", "default", "unfused", wall=(1.0, 5.0))]  # fmt: skip
+INPUTS = [*rows("data-values", "matmul", "random", "zeros", "ones", busy=(2.0, 1.6, 2.0)),
+          *rows("data-values", "gelu", "random", "zeros", "tails", busy=(1.0, NOISY, NOISY)),
+          *rows("data-values", "copy", "random", "ones", busy=(1.0, 1.0))]  # fmt: skip
+
+
+def scaling(whole, half):
+    """The rows of ddp, whose GPU works so many seconds of a step with the whole batch and with half of it."""
+    busy = [None, *({"gpu_busy_s": half},) * 3, {"gpu_busy_s": whole}]
+    return rows("ddp", "large", "one", "ddp", "ddp+one_bucket", "ddp+no_exchange", "ddp+weak",
+                wall=(1.0, 2.0, 1.25, 1.0, 1.25), quantities=busy)  # fmt: skip
+
+
+def scaled(bound):
+    return (
+        "compared with one GPU, two are at large: with the same batch (strong scaling) 0.5 SLOWER as fast by DDP, "
+        "0.8 SLOWER by DDP in one bucket, 1 SAME by DDP if it exchanged no gradients; the GPU works "
+        f"{bound}; with a batch each as large as that of one (weak scaling) 1.6 FASTER as many samples per second"
+    )
+
+
+FINDINGS = {  # what is told, the rows, and the finding
+    "each clock and the time that it claims": (CLOCKS, (
         "at batch1 a step takes 5.00 ms of wall time; a clock that does not wait for the GPU makes it look 5 "
         "FASTER as fast, one that waits 1 SAME as fast; the GPU works 1.00 ms of it, and events make this work look "
         "0.25 SLOWER as fast"
-    )
-    here = [row("engine", wall=5e-3), row("naive", wall=5e-3, timed=5e-3)]
-    assert told(run_of("timing", here, "cpu")) == (
-        "at batch1 a step takes 5.00 ms; a clock around the call makes it look 1 SAME as fast"
-    )
-
-
-def test_a_graphs_gain_is_told_apart_for_the_gpu_and_the_host():
-    def row(label, wall, **times):
-        return timed("training-graph", label, "small", wall=wall, **times)
-
-    cases = [row("eager", 1e-3, hot=1e-4, call=1e-3), row("graph", 1e-4, hot=1e-4, call=1e-5)]
-    cases.append(row("callables", 2e-3))
-    assert told(run_of("training-graph", cases)) == (
+    )),
+    "a graph's gain for the GPU and the host": (GRAPH, (
         "compared with an eager one, a training step is 10 FASTER as fast in a CUDA Graph, 0.5 SLOWER with its network "
         "alone in graphs, the GPU's own work in the graph 1 SAME, the host's enqueueing in the graph 100 FASTER at "
         "small"
-    )
-
-
-def test_what_a_profiled_step_is_made_of():
-    counted = {"kernels": 60, "idle_share": 0.25, "inference_share": 0.5, "backward_share": 0.5}
-    cases = [timed("profile", "plain", "gpu", wall=1e-3), timed("profile", "profiler", "gpu", counted, wall=2e-3)]
-    assert told(run_of("profile", cases)) == (
+    )),
+    "what a profiled step is made of": (PROFILE, (
         "of a training step's time on the GPU the forward pass takes 50 %, the backward pass 50 %; it runs 60 kernels "
         "and leaves the GPU idle for 25 % of its time; while the profiler records it, it is 0.5 SLOWER as fast"
-    )
+    )),
+    "F.gelu": (GELU[:2], F_GELU),
+    "the lab's own kernel beside F.gelu": (GELU, (
+        f"{F_GELU}; the lab's kernel, called from Python, is 4 FASTER as fast at small; compared with F.gelu it is 0.8 "
+        "SLOWER as fast at small; compared with F.gelu, by the GPU's work alone it is 1 SAME as fast at small"
+    )),
+    "fused forms and torch's defaults": (FUSED, (
+        "compared with torch's defaults (foreach; LayerNorm's own kernel), adamw is 4 FASTER as fast fused, "
+        "0.1 SLOWER in single operations; layernorm is 0.2 SLOWER as fast in single operations"
+    )),
+    "inputs by their verdict": (INPUTS, (
+        "compared with random numbers, matmul is 1.25 FASTER as fast on zeros; UNCLEAR: gelu on zeros, on GELU's "
+        "tails; SAME: copy"
+    )),
+    "an aid that makes a step longer": (rows("debug-apis", "small", "none", "anomaly", wall=(1.0, 4.0)), (
+        "compared with one without debugging aids, a training step takes 4 SLOWER as long with anomaly at small"
+    )),
+    "ddp that is launch-bound": (scaling(0.5, 0.25), scaled(
+        "50 % of a step with the whole batch, 25 % of a step with half of it, so it is launch-bound"
+    )),
+    "ddp whose half batch is launch-bound": (scaling(1.0, 0.5), scaled(
+        "100 % of a step with the whole batch, 50 % of a step with half of it, so half a batch is launch-bound"
+    )),
+    "ddp that is not launch-bound": (scaling(1.0, 0.95), scaled(
+        "100 % of a step with the whole batch, 95 % of a step with half of it"
+    )),
+    "one GPU alone has no scaling": (scaling(1.0, 1.0)[:1], "only one GPU was measured"),
+}  # fmt: skip
 
 
-def test_the_labs_own_kernel_stands_beside_f_gelu():
-    def row(label, kernels, moved, wall, hot):
-        counted = {"kernels": kernels, "moved_bytes": moved}
-        return timed("jit-gelu", label, "small", counted, wall=wall, hot=hot)
+@pytest.mark.parametrize(("cases", "said"), FINDINGS.values(), ids=FINDINGS)
+def test_each_ratio_has_its_verdict(cases, said):
+    assert told(run_of(cases[0].kernel, cases)) == said
 
-    cases = [row("eager", 5, 11, 1.0, 1.0), row("F.gelu", 1, 2, 0.2, 0.5), row("ours", 1, 2, 0.25, 0.5)]
-    said = "compared with eager GELU, F.gelu takes 1 instead of 5 kernels, moves 18.2 % of the bytes, and is 5 FASTER "
-    assert told(run_of("jit-gelu", cases[:2])) == f"{said}as fast at small"
-    assert told(run_of("jit-gelu", cases)) == (
-        f"{said}as fast at small; the lab's kernel, called from Python, is 4 FASTER as fast at small; compared with "
-        "F.gelu it is 0.8 SLOWER as fast at small; compared with F.gelu, by the GPU's work alone it is 1 SAME as fast "
-        "at small"
+
+def test_on_a_cpu_a_clock_is_compared_with_the_time_of_the_call():
+    here = rows("timing", "batch1", "engine", "naive", wall=(5e-3, 5e-3), timed=(None, 5e-3))
+    assert told(run_of("timing", here, "cpu")) == (
+        "at batch1 a step takes 5.00 ms; a clock around the call makes it look 1 SAME as fast"
     )
 
 
@@ -81,59 +126,12 @@ def test_cudnn_has_the_gpus_time_beside_the_wall_time_and_its_verdict():
     )
 
 
-def test_fused_forms_are_compared_with_torchs_defaults():
-    def row(label, size, wall):
-        return timed("fused-modules", label, size, wall=wall)
-
-    cases = [row("default", "adamw", 4.0), row("foreach", "adamw", 4.0), row("fused", "adamw", 1.0)]
-    cases += [row("unfused", "adamw", 40.0), row("default", "layernorm", 1.0), row("unfused", "layernorm", 5.0)]
-    assert told(run_of("fused-modules", cases)) == (
-        "compared with torch's defaults (foreach; LayerNorm's own kernel), adamw is 4 FASTER as fast fused, "
-        "0.1 SLOWER in single operations; layernorm is 0.2 SLOWER as fast in single operations"
-    )
-
-
-def scaling(busy_one, busy_half):
-    def row(label, wall, busy=0.0):
-        return timed("ddp", label, "large", {"gpu_busy_s": busy} if busy else {}, wall=wall)
-
-    return [
-        row("one", 1.0), row("ddp", 2.0, busy_half), row("ddp+one_bucket", 1.25, busy_half),
-        row("ddp+no_exchange", 1.0, busy_half), row("ddp+weak", 1.25, busy_one),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("busy", "bound"),
-    [
-        ((0.5, 0.25), "the GPU works 50 % of a step with the whole batch, 25 % of a step with half of it, so it is "
-         "launch-bound"),
-        ((1.0, 0.5), "the GPU works 100 % of a step with the whole batch, 50 % of a step with half of it, so half a "
-         "batch is launch-bound"),
-        ((1.0, 0.95), "the GPU works 100 % of a step with the whole batch, 95 % of a step with half of it"),
-    ],
-)  # fmt: skip
-def test_ddp_scales_strongly_and_weakly_and_says_what_bounds_it(busy, bound):
-    assert told(run_of("ddp", scaling(*busy))) == (
-        "compared with one GPU, two are at large: with the same batch (strong scaling) 0.5 SLOWER as fast by DDP, "
-        "0.8 SLOWER by DDP in one bucket, 1 SAME by DDP if it exchanged no gradients; "
-        f"{bound}; with a batch each as large as that of one (weak scaling) 1.6 FASTER as many samples per second"
-    )
-
-
-def test_one_gpu_alone_has_no_scaling():
-    assert told(run_of("ddp", scaling(1.0, 1.0)[:1])) == "only one GPU was measured"
-
-
 def test_batches_are_compared_with_float32_without_tf32():
-    def row(label, size, wall, **largest):
-        return timed("batch-size", label, size, {"items": float(size), **largest}, wall=wall)
-
-    cases = [row("float32", "16", 1.0), row("tf32", "16", 0.5), row("amp-bf16", "16", 1.0)]
-    cases += [row("float32", "64", 4.0, largest_batch=96), row("tf32", "64", 1.0, largest_batch=97)]
-    cases += [row("amp-bf16", "64", 0.5, largest_batch=186)]
-    said = told(run_of("batch-size", cases))
-    rates, _, compared = said.partition("; ")
+    labels, items = ("float32", "tf32", "amp-bf16"), [{"items": 16.0}] * 3
+    cases = rows("batch-size", "16", *labels, wall=(1.0, 0.5, 1.0), quantities=items)
+    largest = [{"items": 64.0, "largest_batch": n} for n in (96, 97, 186)]
+    cases += rows("batch-size", "64", *labels, wall=(4.0, 1.0, 0.5), quantities=largest)
+    rates, _, compared = told(run_of("batch-size", cases)).partition("; ")
     assert re.fullmatch(
         r"training in float32 without TF32 processes 16(\.0+)? samples per second at a batch of 16 and 16(\.0+)? "
         r"samples per second at a batch of 64",
@@ -158,19 +156,6 @@ def test_an_epoch_with_workers_says_what_is_unclear():
     )
 
 
-def test_inputs_are_told_by_their_verdict():
-    def row(label, size, busy):
-        return timed("data-values", label, size, busy=busy)
-
-    cases = [row("random", "matmul", 2.0), row("zeros", "matmul", 1.6), row("ones", "matmul", 2.0)]
-    cases += [row("random", "gelu", 1.0), row("zeros", "gelu", NOISY), row("tails", "gelu", NOISY)]
-    cases += [row("random", "copy", 1.0), row("ones", "copy", 1.0)]
-    assert told(run_of("data-values", cases)) == (
-        "compared with random numbers, matmul is 1.25 FASTER as fast on zeros; UNCLEAR: gelu on zeros, on GELU's "
-        "tails; SAME: copy"
-    )
-
-
 def test_a_product_after_a_load_has_its_verdict_and_clock():
     cases = [timed("clocks", label, "large", {"sm_hz": hertz}, busy=busy)
              for label, hertz, busy in (("idle", 1.98e9, 1.0), ("3 s", 1.5e9, 1.25))]  # fmt: skip
@@ -180,13 +165,6 @@ def test_a_product_after_a_load_has_its_verdict_and_clock():
     )
     cases[1].times["busy"] = [[0.5], [2.0]]
     assert "(UNCLEAR) as fast after 3 s of load" in told(run_of("clocks", cases))
-
-
-def test_an_aid_that_makes_a_step_longer_is_slower():
-    cases = [timed("debug-apis", label, "small", wall=wall) for label, wall in (("none", 1.0), ("anomaly", 4.0))]
-    assert told(run_of("debug-apis", cases)) == (
-        "compared with one without debugging aids, a training step takes 4 SLOWER as long with anomaly at small"
-    )
 
 
 @pytest.mark.parametrize("name", sorted(found.studies()))

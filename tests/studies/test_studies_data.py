@@ -53,17 +53,11 @@ def test_all_that_runs_here_is_right_and_timed(runs, name):
     assert study.finding(runs(name))
 
 
-# ---- cpu-vs-gpu ------------------------------------------------------------------------------------------------------
-
-
-def test_the_first_calls_stand_apart_and_the_product_is_right(runs):
+def test_the_first_calls_stand_apart_and_an_extrapolation_is_called_one(runs, monkeypatch):
     cpu = rows(runs("cpu-vs-gpu"))["cpu"]
     assert all(cpu.quantities[name] > 0 for name in cpu_vs_gpu.CALLS)
     assert 0 < cpu.quantities["error_ppm"] < 1e6 * cpu_vs_gpu.FP32
     assert cpu_vs_gpu.EXTRAPOLATED not in cpu.quantities  # 64 x 64 says nothing about the article's size
-
-
-def test_an_extrapolation_is_called_one(monkeypatch):
     monkeypatch.setattr(cpu_vs_gpu, "LEAST", 64)
     cpu = rows(measured(cpu_vs_gpu.study, ["tiny"]))["cpu"]
     assert cpu.quantities[cpu_vs_gpu.EXTRAPOLATED] == pytest.approx(240**3 * cpu.quantities["third_call_s"])
@@ -126,10 +120,7 @@ def test_the_finding_tells_the_cpus_and_the_gpus_numbers():
     )
 
 
-# ---- dataloader ------------------------------------------------------------------------------------------------------
-
-
-def test_all_loaders_give_the_same_batches_and_leave_no_process(runs):
+def test_all_loaders_give_the_same_batches_of_the_same_images(runs, monkeypatch):
     found_rows = rows(runs("dataloader"))
     assert {"2-workers", "4-workers"} < set(found_rows)
     for label, case in found_rows.items():
@@ -139,8 +130,6 @@ def test_all_loaders_give_the_same_batches_and_leave_no_process(runs):
         assert 0 < case.quantities["waited_s"] < 60
     assert not multiprocessing.active_children()
 
-
-def test_another_order_or_another_image_is_noticed(monkeypatch):
     def reversed_loader(lab, workers, pinned):
         images = dataloader.Images(lab["images"], lab["side"], lab.seed + (workers == 2))
         order = range(lab["images"]) if workers == 4 else dataloader.order(lab)
@@ -165,18 +154,12 @@ def test_an_image_is_what_its_coefficients_say():
         pytest.fail("choose a block that is not clipped")
 
 
-# ---- data-values -----------------------------------------------------------------------------------------------------
-
-
-def test_each_input_is_right_by_float64(runs):
+def test_each_input_is_right_by_float64_and_what_it_is_called(runs):
     for size in STUDIES["data-values"]:
         found_rows = rows(runs("data-values"), size)
         assert set(found_rows) == {"random", "zeros", "ones", "tails", "subnormals"}
         assert all(case.quantities["error_ppm"] < 10 for case in found_rows.values())
     assert rows(runs("data-values"), "tiny-gelu")["random"].quantities["error_ppm"] > 0
-
-
-def test_the_inputs_are_what_they_are_called():
     tails = data_values.tails(torch, (100, 100), "cpu")
     assert float(tails.abs().min()) >= 6
     assert float((tails > 0).float().mean()) == pytest.approx(0.5, abs=0.05)
@@ -185,23 +168,17 @@ def test_the_inputs_are_what_they_are_called():
         assert 0 < float(small.double().min()) <= float(small.double().max()) < torch.finfo(dtype).tiny
 
 
-def test_a_wrong_answer_is_an_error(monkeypatch):
-    monkeypatch.setattr(data_values, "operation", lambda lab, x, out: lambda: x + 1e-3 * x.abs().max().clamp(min=1))
-    found_rows = rows(measured(data_values.study, ["tiny-copy"]), "tiny-copy")
-    assert {c.status for c in found_rows.values()} == {record.ERROR}
-    assert all("differs from float64" in c.reason and not c.times for c in found_rows.values())
-
-
-def test_the_error_is_relative_to_the_largest_value_and_lets_subnormals_go():
+def test_a_wrong_answer_is_an_error_relative_to_the_largest_value(monkeypatch):
     want = torch.tensor([100.0, 1.0], dtype=torch.float64)
     assert truth.error(torch.tensor([100.0, 1.1]), want) == pytest.approx(1e-3, rel=1e-4)
     assert truth.error(torch.zeros(1), torch.tensor([1e-39], dtype=torch.float64)) == 0
     assert truth.error(torch.zeros(1), torch.tensor([1e-37], dtype=torch.float64)) == 1
     with pytest.raises(CudalabError, match="differs from float64 by nan"):
         truth.judged(truth.error(torch.tensor([torch.nan, 1.0]), want), 1.0)
-
-
-# ---- clocks ----------------------------------------------------------------------------------------------------------
+    monkeypatch.setattr(data_values, "operation", lambda lab, x, out: lambda: x + 1e-3 * x.abs().max().clamp(min=1))
+    found_rows = rows(measured(data_values.study, ["tiny-copy"]), "tiny-copy")
+    assert {c.status for c in found_rows.values()} == {record.ERROR}
+    assert all("differs from float64" in c.reason and not c.times for c in found_rows.values())
 
 
 def test_a_sample_comes_after_a_rest_and_its_load():
@@ -252,9 +229,6 @@ def test_power_is_that_of_this_moment_or_not_told(returned, watts):
     assert nvml.power_now() is None
 
 
-# ---- energy ----------------------------------------------------------------------------------------------------------
-
-
 def test_the_finding_has_energy_beside_time_and_its_table_a_unit():
     rows = [("gelu_full", 1.0, 1.0), ("F.gelu", 1.02, 1.1), ("eager", 5.5, 4.4)]
     cases = [
@@ -270,15 +244,14 @@ def test_the_finding_has_energy_beside_time_and_its_table_a_unit():
     assert headers["energy mJ"][0].startswith("120") and headers["busy \u00b5s"][0].startswith("287")
 
 
-def test_only_short_loads_are_tiny(runs):
+def test_only_short_loads_are_tiny_and_every_file_says_what_it_asks(runs):
     assert set(rows(runs("clocks"))) == {"idle", "10 ms", "0.1 s"}
     labels = {v.label: clocks.SPANS[v.label] for v in found.Workload(clocks.study, "small").variants()}
     assert list(labels.values()) == sorted(labels.values())
     assert max(labels.values()) == 3
     assert [v.label for v in found.Workload(clocks.study, "long").variants()][-1] == "10 s"
-
-
-# ---- with a GPU ------------------------------------------------------------------------------------------------------
+    for module in (clocks, cpu_vs_gpu, data_values, dataloader):
+        assert "?" in module.__doc__.splitlines()[0], Path(module.__file__).name
 
 
 @pytest.mark.gpu
@@ -290,8 +263,3 @@ def test_all_is_right_on_a_gpu(name):
     assert not [(c.label, c.reason) for c in run.cases if c.status in (record.WRONG, record.ERROR)]
     assert any(case.times for case in run.cases)
     assert found.study(name).finding(run)
-
-
-def test_every_file_says_what_it_asks():
-    for module in (clocks, cpu_vs_gpu, data_values, dataloader):
-        assert "?" in module.__doc__.splitlines()[0], Path(module.__file__).name

@@ -106,7 +106,7 @@ def runs(crew):
         return {name: rows(measured(name)) for name in STUDIES}
 
 
-def test_two_ranks_train_the_same_model_as_one_device(runs):
+def test_two_ranks_train_the_same_model_as_one_device_and_what_is_exchanged_is_counted(runs):
     rows = runs["ddp"]
     assert {label: (case.status, case.reason) for label, case in rows.items()} == dict.fromkeys(rows, ("ok", ""))
     assert all(case.times["wall"] for case in rows.values())
@@ -115,9 +115,6 @@ def test_two_ranks_train_the_same_model_as_one_device(runs):
         assert rows[label].parity.n == rows["one"].parity.n > 1000
     assert rows["ddp+no_exchange"].parity is rows["ddp+weak"].parity is None
     assert "computes something else: a batch of 16" in rows["ddp+weak"].notes
-
-
-def test_what_is_exchanged_is_counted(runs):
     rows = {label: case.quantities for label, case in runs["ddp"].items()}
     assert [rows[f"ddp{what}"]["buckets"] for what in ("", "+one_bucket", "+no_exchange")] == [2, 1, 0]
     weights = 8 * (256 * 256 + 256) + 10 * 256 + 10
@@ -149,13 +146,12 @@ def test_findings(runs, name):
     assert found.study(name).finding(run)
 
 
-def test_ranks_that_do_not_exchange_gradients_are_found_out(crew, runs):
+def test_ranks_are_compared_and_the_one_with_less_to_do_waits(crew, runs):
     part = crew.make(ddp.part, {"parameters": ddp.study.sizes["tiny"], "exchange": False})
     with pytest.raises(CudalabError, match="rank 1 has different gradients than rank 0"):
         ranks.agreed(part.ask("result"))
-
-
-def test_the_transformer_of_the_large_size_is_trained_alike(crew):
+    shares = ranks.by_rank(crew.make(lazy, {}).ask("counted"))
+    assert shares["rank0_wait_share"] > 0.5 > shares["rank1_wait_share"]
     import torch
 
     small = {"batch": 4, "length": 8, "width": 128, "depth": 1}
@@ -166,11 +162,6 @@ def test_the_transformer_of_the_large_size_is_trained_alike(crew):
     here = sharded.Passes(model, ddp.loss, [(x, y)]).result()
     assert engine.agreement(engine.arrays(there), engine.arrays(here), ddp.study.tolerance).ok
     assert here["losses"][0] > 1.001 * here["losses"][-1]  # that it learns is more than the tolerance
-
-
-def test_the_rank_with_less_to_do_waits(crew):
-    shares = ranks.by_rank(crew.make(lazy, {}).ask("counted"))
-    assert shares["rank0_wait_share"] > 0.5 > shares["rank1_wait_share"]
 
 
 def test_the_gpus_work_is_recorded_without_the_exchange(monkeypatch):
@@ -234,7 +225,7 @@ def test_the_error_of_a_rank_is_in_its_row_and_the_workload_ends_them(monkeypatc
     assert len(ended) == 2  # by the error, and at the end
 
 
-def test_on_one_gpu_there_is_a_reason(monkeypatch):
+def test_ranks_are_of_the_machines_gpus_and_leave_the_users_environment(monkeypatch):
     torch = pytest.importorskip("torch")
     lab = a_lab("ddp")
     monkeypatch.setattr(Lab, "cuda", True)
@@ -245,6 +236,10 @@ def test_on_one_gpu_there_is_a_reason(monkeypatch):
         ranks.together(lab)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     assert ranks.gpus(lab) == [1, 0]
+    monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
+    assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "0"
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "1")
+    assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "1"
 
 
 def test_arrays_arrive_from_a_rank_as_they_were():
@@ -256,13 +251,6 @@ def test_arrays_arrive_from_a_rank_as_they_were():
     assert Array.of(torch.ones(2, dtype=torch.bfloat16)).value().tolist() == [1.0, 1.0]
     with pytest.raises(InputError, match="a rank's part returned str; return numbers, arrays and tensors"):
         Array.of("x")
-
-
-def test_environment_of_the_ranks_leaves_what_the_user_has_set(monkeypatch):
-    monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
-    assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "0"
-    monkeypatch.setenv("NCCL_NVLS_ENABLE", "1")
-    assert ranks.environment(2)["NCCL_NVLS_ENABLE"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,10 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 import studying
-from click.testing import CliRunner
 from studying import measured, module
 
 from cudalab.base import child as children
 from cudalab.base.errors import CudalabError, InputError, Unavailable
-from cudalab.cli import main
 from cudalab.report import profiling as report
 from cudalab.results import record as results
 from cudalab.study import run as runner
@@ -64,14 +62,11 @@ def test_every_variant_that_runs_here_is_right_and_timed(runs, name):
     assert "?" not in module(name).finding(runs[0][name]) or name == "training-graph"
 
 
-def test_fused_forms_of_gelu_dispatch_fewer_operators_and_move_fewer_bytes(runs):
+def test_fused_forms_of_gelu_and_labels_of_a_step_are_counted(runs):
     found = {label: case.quantities for label, case in rows(runs, "jit-gelu").items()}
     one, x = {"operators": 1, "moved_bytes": 2 * 4 * 192}, 4 * 192
     assert found["eager"] == found["jit.script"] == {"operators": 5, "moved_bytes": 11 * x}
     assert found["compile"] == found["F.gelu"] == one
-
-
-def test_labels_share_a_step_and_the_trace_has_them(runs):
     case = rows(runs, "profile")["profiler"]
     shares = [case.quantities[f"{name}_share"] for name in module("profile").LABELS]
     assert sum(shares) == pytest.approx(1)
@@ -82,11 +77,21 @@ def test_labels_share_a_step_and_the_trace_has_them(runs):
     assert {"inference", "backward", "step"} <= names
 
 
-def test_a_trace_that_cannot_be_written_is_said(tmp_path):
+def test_a_trace_that_cannot_be_written_or_would_replace_another_file_is_said(tmp_path):
     cases = {case.label: case for case in measured("profile", trace=str(tmp_path / "none" / "trace.json")).cases}
     assert cases["profiler"].status == results.ERROR
     assert "no folder" in cases["profiler"].reason
     assert cases["plain"].status == results.OK
+    path = tmp_path / "t.json"
+    assert events.free(str(path)) == path
+    path.write_text('{ "schemaVersion": 1, "traceEvents": [] }')
+    assert events.free(str(path)) == path
+    path.write_text("source = 1")
+    with pytest.raises(InputError, match=r"will not replace .*t.json, which is not a Chrome trace"):
+        kernel.profile("gelu", size="64", only="torch_native", output=str(path))
+    row = next(c for c in measured("profile", trace=str(path)).cases if c.label == "profiler")
+    assert "will not replace" in row.reason
+    assert path.read_text() == "source = 1"
 
 
 @pytest.mark.wall
@@ -105,22 +110,12 @@ def test_a_naive_clock_leaves_out_what_is_still_queued_and_the_others_do_not():
     assert perf_counter() - start >= 3 * 0.1
 
 
-def test_a_claim_is_made_of_as_many_steps_each_with_an_empty_queue():
+def test_a_claim_has_an_empty_queue_at_each_step_and_events_are_read_when_all_is_done():
     study, seconds = module("timing"), iter((3.0, 1.0, 2.0))
     waits = []
     step = lambda: lambda: next(seconds)  # noqa: E731
     assert study.claim(SimpleNamespace(synchronize=lambda: waits.append(1)), step, 3)() == [3.0, 1.0, 2.0]
     assert len(waits) == 6
-
-
-def test_on_a_cpu_the_truth_is_the_wall_time_of_steps_without_a_clock(runs):
-    found_rows = rows(runs, "timing")
-    assert set(found_rows["engine"].times) == {"wall"}
-    assert set(found_rows["naive"].times) == {"wall", "timed"}
-    assert all(len(samples) == 2 for samples in found_rows["naive"].times["wall"])  # one a step
-
-
-def test_events_are_read_when_all_is_done():
     done = []
 
     class Event:
@@ -139,6 +134,13 @@ def test_events_are_read_when_all_is_done():
     step = module("timing").by_events(fake, lambda: done.append("work"))
     assert module("timing").claim(fake, step)() == [0.003]
     assert done == ["waited", "record", "work", "record", "waited"]
+
+
+def test_on_a_cpu_the_truth_is_the_wall_time_of_steps_without_a_clock(runs):
+    found_rows = rows(runs, "timing")
+    assert set(found_rows["engine"].times) == {"wall"}
+    assert set(found_rows["naive"].times) == {"wall", "timed"}
+    assert all(len(samples) == 2 for samples in found_rows["naive"].times["wall"])  # one a step
 
 
 # --- the networks
@@ -169,12 +171,19 @@ def test_the_small_network_takes_any_size(norm, bias):
 # --- what is counted
 
 
-def test_operators_are_counted_once_and_views_not_at_all():
+def test_operators_are_counted_once_and_a_gpus_busy_time_by_recordings(monkeypatch):
     x = torch.randn(SIZE)
     recorded = events.record(lambda: (x * 0.5).transpose(0, 1), lambda: None, False, runs=3)
     assert recorded.counts() == {"operators": 1}
     found = {used.name: used.count for used in recorded.top(9)}  # sorted by time: an interrupted one may come first
     assert found["aten::mul"] == 1
+    from cudalab.study import launches
+
+    ran = []
+    monkeypatch.setattr(launches, "recorded", lambda lab, run: run() or gpu_recording())
+    sample = launches.busy(None, lambda: ran.append(1))
+    assert sample() == sample() == [pytest.approx((100 + 200 + 50) * 1e-9)]
+    assert len(ran) == 2
 
 
 def gpu_recording():
@@ -197,32 +206,16 @@ def gpu_recording():
     )
 
 
-def test_kernels_launches_and_busy_time_of_a_gpu():
+def test_kernels_launches_busy_time_and_labels_of_a_gpu():
     assert gpu_recording().counts() == {
         "operators": 1, "kernels": 3, "launches": 3, "gpu_busy_s": pytest.approx((100 + 200 + 50) * 1e-9)
     }  # fmt: skip
     twice = gpu_recording()
     twice.runs = 2
     assert twice.counts()["kernels"] == 1.5
-
-
-def test_the_gpus_busy_time_is_a_clock_whose_samples_are_recordings(monkeypatch):
-    from cudalab.study import launches
-
-    ran = []
-    monkeypatch.setattr(launches, "recorded", lambda lab, run: run() or gpu_recording())
-    sample = launches.busy(None, lambda: ran.append(1))
-    assert sample() == sample() == [pytest.approx((100 + 200 + 50) * 1e-9)]
-    assert len(ran) == 2
-
-
-def test_a_kernel_belongs_to_the_label_in_which_it_was_launched_by_whatever_thread():
     shares = gpu_recording().shares(("forward", "backward", "update"))
     assert shares == {"forward": 0.25, "backward": 0.75, "update": 0}
     assert Recording([], cuda=True).shares(("forward",)) == {}
-
-
-def test_the_longest_kernels_come_first():
     rows = gpu_recording().top(2)
     assert [(row.name, row.count, row.seconds) for row in rows] == [
         ("first", 2, pytest.approx(250e-9)), ("second", 1, pytest.approx(100e-9))
@@ -271,7 +264,7 @@ def profiled(tmp_path_factory):
     return kernel.profile("gelu", size="1000", only=only, device="cpu", runs=2, output=str(trace)), trace
 
 
-def test_profile_counts_the_operators_of_each_variant(profiled):
+def test_profile_counts_the_operators_of_each_variant_as_text_and_as_json(profiled):
     rows = {row.label: row for row in profiled[0].rows}
     assert list(rows) == ["numpy", "torch_eager", "torch_native"]
     assert rows["torch_eager"].counts == {"operators": 5}
@@ -280,34 +273,12 @@ def test_profile_counts_the_operators_of_each_variant(profiled):
     assert rows["numpy"].status == found.SKIPPED
     names = {event.get("name") for event in json.loads(profiled[1].read_text())["traceEvents"]}
     assert {"torch_eager", "torch_native", "aten::erf"} <= names
-
-
-def test_profile_as_text_and_as_json(profiled):
     text = report.render(profiled[0])
     assert text.startswith("gelu 1000 (1000), float32: one call of each variant on the CPU (")
     assert "no GPU: no kernels" in text
     assert ["torch_eager", "5"] in [line.split() for line in text.splitlines()]
     assert "skipped numpy: no operators" in text
     assert msgspec.json.decode(report.as_json([profiled[0]]), type=Profile) == profiled[0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["gelux"], "did you mean 'gelu'?"),
-        (["gelu", "--dtype", "all", "-o", "t.json"], "a trace holds one case, but 3 were chosen"),
-        (["gelu", "--size", "small,huge"], "no size named 'huge'"),
-        (["gelu", "--only", "torch_nativ"], "torch_native"),
-        (["gelu", "--timeout", "0"], "timeout is 0.0 s; give a positive number of seconds"),
-        (["gelu", "-o", "/no/such/folder/trace.json"], "no folder /no/such/folder"),
-        (["gelu", "--device", "gpu"], "no device 'gpu'"),
-        (["gelu", "--runs", "0"], "0 is not in the range x>=1"),
-    ],
-)
-def test_profile_says_what_is_wrong(arguments, said):
-    done = CliRunner().invoke(main, ["profile", *arguments])
-    assert done.exit_code == 2
-    assert said in done.output
 
 
 def answers(*parts):
@@ -448,29 +419,13 @@ def test_ncu_is_put_before_the_child_and_its_counters_are_added(monkeypatch):
     assert "error torch_eager: broken" in shown
 
 
-def test_a_trace_replaces_a_trace_and_nothing_else(tmp_path):
-    path = tmp_path / "t.json"
-    assert events.free(str(path)) == path
-    path.write_text('{ "schemaVersion": 1, "traceEvents": [] }')
-    assert events.free(str(path)) == path
-    path.write_text("source = 1")
-    with pytest.raises(InputError, match=r"will not replace .*t.json, which is not a Chrome trace"):
-        kernel.profile("gelu", size="64", only="torch_native", output=str(path))
-    row = next(c for c in measured("profile", trace=str(path)).cases if c.label == "profiler")
-    assert "will not replace" in row.reason
-    assert path.read_text() == "source = 1"
-
-
-def test_names_of_kernels_in_brief():
+def test_names_of_kernels_in_brief_and_counters_without_a_number():
     assert brief("## Call CompiledFxGraph fabc ##") == "torch.compile's code"
     assert brief("aten::mul") == "aten::mul"
     assert brief(GELU[0]) == "vectorized_elementwise_kernel<4, GeluFunctor>"
     assert brief("gelu_vec(float const*, float*, long)") == "gelu_vec"
     assert brief("void (anonymous namespace)::softmax<float>(float*)") == "softmax<float>"
     assert len(brief("x" * 500)) == 80
-
-
-def test_counters_without_a_number_are_left_blank():
     assert report.counted("a", Counters("k", {ncu.READ: 2e6}))[2:5] == ["-", "2.00", "-"]
 
 

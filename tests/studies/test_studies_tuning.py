@@ -105,50 +105,42 @@ def test_a_variant_that_learns_something_else_is_wrong(name, monkeypatch):
     work.close()
 
 
-# ---- what each claims ----------------------------------------------------------------------------------------------
-
-
-def test_mixed_precision_needs_less_memory_and_a_larger_batch_fits(runs):
+def test_mixed_precision_and_checkpoints_need_less_memory_and_a_larger_batch_fits(runs):
     run = runs["batch-size"]
     for label in ("amp-bf16", "amp-fp16"):
         assert count(run, label, "peak_bytes") < 0.9 * count(run, "float32", "peak_bytes")
         assert count(run, label, "largest_batch") > count(run, "float32", "largest_batch") > 0
-
-
-def test_the_budget_can_be_set(runs):
     lab = a_lab("batch-size", memory_gib=0.002)
     twice = module("batch-size").trained()(lab).quantities()["largest_batch"]
     assert 1.5 < twice / count(runs["batch-size"], "float32", "largest_batch") < 3
+    run = runs["checkpoint"]
+    for label, share in {"each layer": 0.6, "segments": 0.8}.items():
+        assert count(run, label, "peak_bytes") < share * count(run, "kept", "peak_bytes")
+        assert share * count(run, label, "largest_batch") > count(run, "kept", "largest_batch") > 0
+    assert all(case.quantities["largest_batch"] for case in runs["checkpoint"].cases)
+    told = {step.label for step in runs.steps["checkpoint"] if "batch of" in step.phase}
+    assert told == {"kept", "each layer", "segments"}
 
 
-def test_no_bias_has_fewer_parameters(runs):
+def test_no_bias_and_fused_optimizers_need_fewer_operators(runs):
     run, width = runs["conv-bias"], module("conv-bias").study.sizes["tiny"]["width"]
     assert count(run, "bias", "parameters") - count(run, "no bias", "parameters") == (1 + 2 + 4) * width
     assert count(run, "no bias", "operators") < count(run, "bias", "operators")
-
-
-def test_the_biases_that_are_left_out_are_not_zero():
     lab = a_lab("conv-bias")
     biased, x, _ = module("conv-bias").make_inputs(lab)
     plain = module("conv-bias").without(lab, biased)
     assert torch.allclose(biased.train()(x), plain.train()(x), atol=1e-5)
     assert not torch.allclose(biased.features[0](x), plain.features[0](x), atol=1e-2)
-
-
-def test_none_needs_less_memory_than_zeros(runs):
-    assert count(runs["zero-grad"], "none", "peak_bytes") < 0.9 * count(runs["zero-grad"], "zeros", "peak_bytes")
-
-
-def test_fused_optimizers_need_fewer_operators(runs):
     run = runs["fused-modules"]
     for size in ("tiny", "tiny-sgd"):
         unfused, foreach, fused = (count(run, label, "operators", size) for label in ("unfused", "foreach", "fused"))
         assert fused < foreach < unfused / 2, size
         assert count(run, "default", "operators", size) == unfused  # on a CPU
     assert count(run, "default", "operators", "tiny-layernorm") < count(run, "unfused", "operators", "tiny-layernorm")
+    assert count(runs["zero-grad"], "none", "peak_bytes") < 0.9 * count(runs["zero-grad"], "zeros", "peak_bytes")
 
 
-def test_tf32_is_on_or_off_in_convolutions_and_products_alike_and_then_as_before():
+def test_float32_steps_have_the_precision_that_they_name_and_leave_it_as_before(monkeypatch):
     def state():
         return torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
 
@@ -160,9 +152,6 @@ def test_tf32_is_on_or_off_in_convolutions_and_products_alike_and_then_as_before
     with pytest.raises(ZeroDivisionError), training.float32(not before[0]):
         raise ZeroDivisionError
     assert state() == before
-
-
-def test_each_step_of_a_batch_size_has_its_precision(monkeypatch):
     seen, backward = [], torch.Tensor.backward
 
     def spied(self, *args, **kwargs):
@@ -181,13 +170,6 @@ def test_without_apex_its_row_says_so(size):
     apex = next(v for v in module("fused-modules").study.variants if v.label == "apex")
     with pytest.raises(Unavailable, match="Apex is not installed"):
         apex.make(a_lab("fused-modules", size))
-
-
-def test_a_checkpoint_saves_memory_and_a_larger_batch_fits(runs):
-    run = runs["checkpoint"]
-    for label, share in {"each layer": 0.6, "segments": 0.8}.items():
-        assert count(run, label, "peak_bytes") < share * count(run, "kept", "peak_bytes")
-        assert share * count(run, label, "largest_batch") > count(run, "kept", "largest_batch") > 0
 
 
 def test_the_aids_are_on_during_a_step(monkeypatch):
@@ -216,14 +198,11 @@ def test_the_aids_are_on_during_a_step(monkeypatch):
     assert not torch.is_anomaly_enabled()
 
 
-# ---- cuDNN's flag, and threads -------------------------------------------------------------------------------------
-
-
 def a_lane(benchmark):
     return module("cudnn-benchmark").Lane(SimpleNamespace(cuda=True, torch=lambda: None), benchmark)
 
 
-def test_each_lane_has_a_thread_and_a_flag_of_its_own():
+def test_each_lane_has_a_thread_and_a_flag_of_its_own_and_an_error_is_the_callers():
     before = torch.backends.cudnn.benchmark
     lanes = {flag: a_lane(flag) for flag in (False, True)}
     seen = {flag: [lane(lambda: (threading.get_ident(), torch.backends.cudnn.benchmark)) for _ in range(2)]
@@ -236,17 +215,11 @@ def test_each_lane_has_a_thread_and_a_flag_of_its_own():
         lane.close()
         with pytest.raises(RuntimeError):
             lane(int)
-
-
-def test_an_error_in_a_lane_is_the_callers_and_the_flag_is_restored():
     before, lane = torch.backends.cudnn.benchmark, a_lane(not torch.backends.cudnn.benchmark)
     with pytest.raises(ZeroDivisionError):
         lane(lambda: 1 / 0)
     assert torch.backends.cudnn.benchmark == before
     lane.close()
-
-
-# ---- training and the largest batch --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("largest", [0, 1, 2, 3, 7, 8, 9, 100, 1023])
@@ -281,7 +254,7 @@ def test_a_batch_for_which_there_is_no_memory_does_not_fit(error):
         training._survived(a_lab("batch-size"), lambda: (_ for _ in ()).throw(RuntimeError("something else")))
 
 
-def test_a_training_starts_anew_from_what_was_given():
+def test_a_training_starts_anew_and_can_be_repeated_for_ever():
     debug = module("debug-apis")
     trained = training.Training(*debug.make_inputs(a_lab("debug-apis")))
     given = {name: value.clone() for name, value in trained.given.state_dict().items()}
@@ -292,9 +265,6 @@ def test_a_training_starts_anew_from_what_was_given():
     assert all(torch.equal(value, given[name]) for name, value in trained.given.state_dict().items())
     assert np.isfinite(first).all()
     assert len(set(first)) == len(first)  # it does learn
-
-
-def test_a_step_can_be_repeated_for_ever():
     zero_grad = module("zero-grad")
     trained = training.Training(*zero_grad.make_inputs(a_lab("zero-grad")))
     start = float(trained.step())
@@ -302,15 +272,6 @@ def test_a_step_can_be_repeated_for_ever():
         last = trained.step()
     assert np.isfinite(float(last))
     assert float(last) <= start
-
-
-def test_what_is_tried_is_told_while_batches_are_tried(runs):
-    assert all(case.quantities["largest_batch"] for case in runs["checkpoint"].cases)
-    told = {step.label for step in runs.steps["checkpoint"] if "batch of" in step.phase}
-    assert told == {"kept", "each layer", "segments"}
-
-
-# ---- on a GPU ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.gpu

@@ -88,15 +88,12 @@ def test_a_file_with_other_ratios_is_older_than_the_study(options, ratios):
     assert sources.outdated(study, run_of("fused-modules", [])) == ""
 
 
-def test_of_a_study_that_is_not_known_here_nothing_is_said():
+def test_a_finding_of_an_older_file_says_so_and_of_an_unknown_study_nothing():
+    cases = [timed("timing", "engine", "batch1", says=1e-3, wall=5e-3)]
+    said = report.finding(run_of("timing", cases, kinds="says,wall"))
+    assert said.startswith("this file is older than the study")
     run = run_of("clocks", [timed("theirs", "a", "tiny", busy=1.0)], study="./theirs.py")
     stand_in = found.study_of(run)
     assert stand_in.name == "theirs"
     assert sources.changed(stand_in, run) == []
     assert sources.outdated(stand_in, run) == report.finding(run) == ""
-
-
-def test_a_finding_of_an_older_file_says_so():
-    cases = [timed("timing", "engine", "batch1", says=1e-3, wall=5e-3)]
-    said = report.finding(run_of("timing", cases, kinds="says,wall"))
-    assert said.startswith("this file is older than the study")

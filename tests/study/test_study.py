@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran, refused
 from findings import told
 
 import cudalab
 from cudalab.base.errors import InputError, NotFound, SpecError, Unavailable
 from cudalab.base.stats import Ratio
 from cudalab.base.text import visible
-from cudalab.cli import main
 from cudalab.device.open import open_device
 from cudalab.engine import session
 from cudalab.engine.job import Job
@@ -112,9 +110,19 @@ def measured(one: Study, modes=("launch",), settings=None, size="tiny", steps=No
     return {case.label: case for case in engine.cases(job, Workload(one, size, settings or one.settings))}
 
 
-def works(value: object = 1.0, seconds: float = 0.0, **more):
+RIGHT = np.array([1.0, 2.0])
+
+
+def works(value: object = RIGHT, seconds: float = 0.0, **more):
     """A variant's `make`: each run takes so long, and computes `value`."""
     return lambda lab: Work(lambda: time.sleep(seconds) if seconds else None, lambda: value, **more)
+
+
+def raises(error: BaseException):
+    def make(lab):
+        raise error
+
+    return make
 
 
 @pytest.fixture
@@ -136,7 +144,7 @@ def sums(tmp_path_factory):
 
 
 def command(*words: str, width: int = 140):
-    return CliRunner().invoke(main, ["study", *words], env={"COLUMNS": str(width), "NO_COLOR": "1"})
+    return invoke("study", *words, COLUMNS=str(width), NO_COLOR="1")
 
 
 # The engine
@@ -150,34 +158,28 @@ def test_rows_are_compared_with_the_baseline_and_timed():
     assert rows["one"].costs.keys() >= {"bind", "first run", "timing"}
 
 
-def test_the_baseline_comes_first_wherever_it_stands():
+def test_the_baseline_comes_first_and_a_variant_may_be_of_some_sizes_alone():
     order = []
     one = study(Variant("b", lambda lab: order.append("b") or Work(int)), Variant("a", lambda lab: order.append("a")
                 or Work(int)), baseline="a")  # fmt: skip
     assert list(measured(one, ())) == order == ["a", "b"]
+    one = study(Variant("a", works()), Variant("b", works(), sizes=("large",)), sizes={"tiny": {}, "large": {}})
+    assert list(measured(one, ())) == ["a"]
+    assert list(measured(one, (), size="large")) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("value", "says_"),
-    [
-        ([1.0, 2.1], "1 of 2 values differ"),
-        ([1.0, float("nan")], "1 of 2 values differ"),
-        ([1.0], "sizes differ|shape"),
-        ({"a": [1.0, 2.0], "b": 3.0}, "its result has 2 arrays, and the baseline's has 1"),
-    ],
-)
-def test_what_differs_from_the_baseline_is_wrong_and_has_no_time(value, says_):
-    as_arrays = {k: np.array(v) for k, v in value.items()} if isinstance(value, dict) else np.array(value)
-    row = measured(study(Variant("base", works(np.array([1.0, 2.0]))), Variant("other", works(as_arrays))))["other"]
-    assert row.status == record.WRONG
-    assert not row.times
-    assert not row.quantities
-    assert re.search(says_, row.reason)
-
-
+OUTCOMES = [
+    (works(np.array([1.0, 2.1])), record.WRONG, "1 of 2 values differ"),
+    (works(np.array([1.0, np.nan])), record.WRONG, "1 of 2 values differ"),
+    (works(np.array([1.0])), record.WRONG, "sizes differ|shape"),
+    (works({"a": RIGHT, "b": np.array(3.0)}), record.WRONG, "its result has 2 arrays, and the baseline's has 1"),
+    (raises(RuntimeError("it did not work")), record.ERROR, "it did not work"),
+    (raises(Unavailable("pip install it")), record.SKIPPED, "^pip install it$"),
+    (lambda lab: Work(lambda: 1 / 0), record.ERROR, "division by zero"),
+    (lambda lab: None, record.ERROR, "its make returned None; give a Work"),
+    (lambda lab: Work(None), record.ERROR, "its Work: run is None; give a function"),
+]
 ODD_WORK = [
-    (lambda lab: None, "its make returned None; give a Work"),
-    (lambda lab: Work(None), "its Work: run is None; give a function"),
     (works(notes="one"), "notes is 'one'; give a list of texts"),
     (works(items=float("nan")), "items is nan; give a number"),
     (works(clocks={}), "clocks is {}; give functions by kind"),
@@ -187,7 +189,7 @@ ODD_WORK = [
     (works(quantities=lambda: {"a": 10**400}), "its quantity 'a' is 1000"),
     (works(quantities=lambda: {3: 1.0}), "a quantity is named 3; give a name"),
     (works(afterwards=lambda: {"a": float("nan")}), "its quantity 'a' is nan"),
-    (lambda lab: sys.exit(3), "it raised SystemExit, which ends Python"),
+    (raises(SystemExit(3)), "it raised SystemExit, which ends Python"),
     (lambda lab: Work(lambda: lab["none"]), "no parameter or setting of trial tiny named 'none'; known: n"),
     (lambda lab: Work(list, lambda: None), "a result holds NoneType; give tensors, arrays and numbers"),
     *((works(clocks={"wall": lambda taken=taken: taken}), f"its clock 'wall' gave {taken!r}; give a list of seconds")
@@ -196,16 +198,18 @@ ODD_WORK = [
 
 
 @pytest.mark.parametrize(
-    ("make", "reason"),
-    [pytest.param(*one, id=one[1], marks=pytest.mark.sweep if i > 3 else ()) for i, one in enumerate(ODD_WORK)],
-)
-def test_a_work_that_cannot_be_used_costs_its_row_alone_and_says_what_to_give(make, reason):
+    ("make", "status", "reason"),
+    [*OUTCOMES, *(pytest.param(make, record.ERROR, re.escape(reason), marks=pytest.mark.sweep)
+                  for make, reason in ODD_WORK)],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_is_wrong_fails_or_cannot_be_had_costs_its_row_alone_and_says_why(make, status, reason):
     rows = measured(study(Variant("base", works()), Variant("odd", make), sizes={"tiny": {"n": 1}}, rounds=1))
-    assert rows["odd"].status == record.ERROR
-    assert reason in rows["odd"].reason
+    assert rows["odd"].status == status
+    assert re.search(reason, rows["odd"].reason)
     assert not rows["odd"].times
-    assert rows["base"].status == "ok"
-    assert rows["base"].times
+    assert rows["base"].status == "ok" and rows["base"].times
+    assert status != record.WRONG or not rows["odd"].quantities
     msgspec.json.decode(msgspec.json.encode(list(rows.values())), type=list[Case])  # as the parent reads it
 
 
@@ -217,24 +221,6 @@ def test_what_cannot_be_closed_or_timed_says_so_and_no_more():
     row = measured(study(Variant("base", works()), kinds=("hot",)))["base"]
     assert (row.status, row.times) == ("ok", {})
     assert "no hot time: a CPU has only wall" in row.notes[0]
-
-
-def test_what_fails_or_cannot_be_had_costs_its_row_alone():
-    def raises(lab):
-        raise RuntimeError("it did not work")
-
-    def absent(lab):
-        raise Unavailable("pip install it")
-
-    rows = measured(study(Variant("base", works()), Variant("bad", raises), Variant("absent", absent),
-                          Variant("late", lambda lab: Work(lambda: 1 / 0)), Variant("fine", works())))  # fmt: skip
-    assert {label: c.status for label, c in rows.items()} == {
-        "base": "ok", "bad": "error", "absent": "skipped", "late": "error", "fine": "ok",
-    }  # fmt: skip
-    assert "it did not work" in rows["bad"].reason
-    assert rows["absent"].reason == "pip install it"
-    assert "division by zero" in rows["late"].reason
-    assert rows["fine"].times
 
 
 def test_where_the_baseline_fails_the_others_are_timed_and_say_so():
@@ -255,7 +241,12 @@ def test_clocks_quantities_items_and_notes_of_a_work_are_kept():
     assert row.notes == ["a note"]
 
 
-def test_what_is_shared_is_made_once_and_all_is_closed():
+def test_settings_are_parameters_and_what_is_shared_is_made_once():
+    seen = []
+    one = study(Variant("a", lambda lab: seen.append((lab["n"], lab["m"])) or Work(int)), settings={"n": 1, "m": 2},
+                sizes={"tiny": {"n": 9}})  # fmt: skip
+    measured(one, (), found.chosen(one, {"m": "5"}))
+    assert seen == [(9, 5)]
     made, closed = [], []
 
     def make(lab):
@@ -264,20 +255,6 @@ def test_what_is_shared_is_made_once_and_all_is_closed():
 
     measured(study(Variant("a", make), Variant("b", make), sizes={"tiny": {"n": 4}}))
     assert (made, closed) == ([1], [4, 4])
-
-
-def test_settings_are_parameters_and_a_size_wins_over_them():
-    seen = []
-    one = study(Variant("a", lambda lab: seen.append((lab["n"], lab["m"])) or Work(int)), settings={"n": 1, "m": 2},
-                sizes={"tiny": {"n": 9}})  # fmt: skip
-    measured(one, (), found.chosen(one, {"m": "5"}))
-    assert seen == [(9, 5)]
-
-
-def test_a_variant_may_be_of_some_sizes_alone():
-    one = study(Variant("a", works()), Variant("b", works(), sizes=("large",)), sizes={"tiny": {}, "large": {}})
-    assert list(measured(one, ())) == ["a"]
-    assert list(measured(one, (), size="large")) == ["a", "b"]
 
 
 def test_rounds_interleave_all_variants():
@@ -370,12 +347,6 @@ def test_a_study_that_cannot_be_used_says_which_field_and_what_to_give(more, mes
         fields.checked(replace(good, **more))
 
 
-def test_a_users_study_is_checked(file):
-    Path(file).write_text(Path(file).read_text().replace("summary=", "rounds='3', summary="))
-    with pytest.raises(SpecError, match=r"row_sums.py: rounds is '3'; give a number of rounds"):
-        found.study(file)
-
-
 def test_settings_are_read_as_what_they_are():
     one = study(Variant("a", works()), settings={"n": 1, "share": 0.5, "on": True, "name": "x"})
     assert found.chosen(one, {"n": "3", "share": "1e-2", "on": "no", "name": "7"}) == {
@@ -410,38 +381,16 @@ def test_every_study_is_whole(name):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["grafs"], "did you mean 'graphs'"),
-        (["graphs", "--sizes", "smal"], "no size of graphs named 'smal'; did you mean 'small'"),
-        (["graphs", "--sizes", ","], "names nothing"),
-        (["graphs", "--set", "x"], "give a name and a value"),
-        (["graphs", "--set", "x=1"], "no setting of graphs named 'x'"),
-        (["graphs", "--only", "defualt"], "no variant of graphs named 'defualt'; did you mean 'default'"),
-        (["graphs", "--skip", "*"], "no variant is left to run"),
-        (["graphs", "--budget", "0"], "positive number"),
-        (["graphs", "--timeout", "0"], "positive number"),
-        (["graphs", "-o", "/nowhere/x.json"], "/nowhere"),
-        (["graphs", "-o", "x.csv"], "a CSV does not hold"),
-        (["graphs", "list"], "one study at a time"),
-        (["list", "grafs"], "did you mean"),
-        (["./absent.py"], "no study at"),
-        (["graphs", "--device", "tpu"], "tpu"),
-    ],
-)
-def test_bad_input_is_said_clearly(words, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run = command(*words)
-    assert run.exit_code == 2
-    assert message in run.output
-    assert run.output.startswith("Error: ")
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
-    [("x = 1", "must define one `study = Study"), ("1 / 0", "ZeroDivisionError"), ("(", "SyntaxError")],
+    [
+        ("x = 1", "must define one `study = Study"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("(", "SyntaxError"),
+        ((HERE + SUMS).replace("summary=", "rounds='3', summary="), "mine.py: rounds is '3'; give a number of rounds"),
+    ],
+    ids=["none", "error", "syntax", "field"],
 )
-def test_a_file_without_a_study_is_refused(text, message, tmp_path):
+def test_a_file_without_a_study_that_can_be_used_is_refused(text, message, tmp_path):
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(SpecError, match=message):
         cudalab.run_study(tmp_path / "mine.py")
@@ -473,22 +422,26 @@ def test_a_file_of_ones_own_is_a_study(sums):
     assert run.speedup(rows["numpy"], "wall").value == pytest.approx(says.speedup(run, rows["numpy"]).value)
 
 
-def test_a_run_is_saved_shown_and_converted(sums, tmp_path):
+def test_a_run_is_saved_converted_and_shown_with_what_is_spent_once_when_asked_for(sums, tmp_path):
     run, out = sums
     assert cudalab.load(out) == run
     for name in ("run.jsonl", "run.csv", "run.json"):
-        done = CliRunner().invoke(main, ["convert", str(out), str(tmp_path / name)])
-        assert done.exit_code == 0, done.output
+        ran("convert", out, tmp_path / name)
         assert [c.quantities for c in cudalab.load(tmp_path / name).cases] == [c.quantities for c in run.cases]
     flat = {row["backend"]: row for row in run.to_dicts()}
     assert flat["numpy"]["held_bytes"] == 4800
     assert flat["numpy"]["speedup_over_baseline"] == pytest.approx(run.speedup(run.cases[1], "wall").value)
     assert "speedup_over_eager" not in flat["numpy"]
-    shown = CliRunner().invoke(main, ["show", str(out), "--format", "markdown"]).output
+    shown = invoke("show", out, "--format", "markdown").output
     assert "| variant | wall \u00b5s | x loop | 95 % interval | verdict | rows | held kB | items/s |" in shown
     assert "published: An article (a card); nothing." in shown
     for other in ("csv", "json"):
-        assert CliRunner().invoke(main, ["show", str(out), "--format", other]).exit_code == 0
+        ran("show", out, "--format", other)
+    _, out = sums
+    with_costs, without = (invoke("show", out, *more, NO_COLOR="1").output for more in (["--costs"], []))
+    assert "bind ms" in with_costs
+    assert "first run" in with_costs
+    assert "bind ms" not in without
 
 
 def test_a_results_file_is_no_reason_to_run_the_file_that_it_names(sums, tmp_path):
@@ -497,8 +450,7 @@ def test_a_results_file_is_no_reason_to_run_the_file_that_it_names(sums, tmp_pat
     tree = json.loads(out.read_text())
     tree["options"]["study"] = str(tmp_path / "evil.py")
     (tmp_path / "x.json").write_text(json.dumps(tree))
-    shown = CliRunner().invoke(main, ["show", str(tmp_path / "x.json")])
-    assert shown.exit_code == 0
+    shown = ran("show", tmp_path / "x.json")
     assert "evil: a study that this cudalab does not have" in shown.output
     assert "x loop" in shown.output
 
@@ -578,9 +530,7 @@ def test_two_runs_are_compared_by_their_rows(sums):
     other = cudalab.load(out)
     other.options["settings"]["scale"] = 9.0
     assert "settings" in str(compare.compare(run, other).differences[0])
-    refused = CliRunner().invoke(main, ["bench", "gelu", "--baseline", str(out)])
-    assert refused.exit_code == 2
-    assert "is a study's run" in refused.output
+    assert "is a study's run" in refused("bench", "gelu", "--baseline", out)
 
 
 # What is shown
@@ -628,41 +578,22 @@ def test_nothing_of_a_table_is_lost_whatever_the_width(width):
     assert any([c.name for c in part[-2:]] == ["published \u00b5s", "published x"] for part in parts)
 
 
-def test_what_is_spent_once_is_shown_when_asked_for(sums):
-    _, out = sums
-    with_costs, without = (
-        CliRunner().invoke(main, ["show", str(out), *more], env={"NO_COLOR": "1"}).output for more in (["--costs"], [])
-    )
-    assert "bind ms" in with_costs
-    assert "first run" in with_costs
-    assert "bind ms" not in without
-
-
 def test_units_follow_what_is_shown():
     slow = rows({"default": 2.0, "graph": 0.02}, {})
     cells = {c.name: c.cells for c in report.table(run_of(slow), slow)}
     assert cells["wall ms"][0].startswith("2,0")
-    assert report.quantity(1.5e9, 1e6) == "1,500"
-    assert report.quantity(1234.5) == "1,230"
-    assert report.quantity(12.0) == "12"
-    assert report.quantity(None) == "-"
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "shown"),
-    [
-        ("images_per_s", [5e9], ("images/s", 1.0)),
-        ("peak_bytes", [0.0, 3e6, None], ("peak MB", 1e6)),
-        ("peak_bytes", [0.0], ("peak B", 1.0)),
-        ("compile_s", [0.25], ("compile ms", 1e-3)),
+    assert [report.quantity(*given) for given in ((1.5e9, 1e6), (1234.5,), (12.0,), (None,))] == [
+        "1,500", "1,230", "12", "-",
+    ]  # fmt: skip
+    for name, values, shown in (
+        ("images_per_s", [5e9], ("images/s", 1.0)), ("peak_bytes", [0.0, 3e6, None], ("peak MB", 1e6)),
+        ("peak_bytes", [0.0], ("peak B", 1.0)), ("compile_s", [0.25], ("compile ms", 1e-3)),
         ("graph_breaks", [2.0], ("graph breaks", 1.0)),
-    ],
-)
-def test_the_unit_of_a_quantity(name, values, shown):
-    assert report.quantity_name(name, values) == shown
+    ):  # fmt: skip
+        assert report.quantity_name(name, values) == shown
 
 
-def test_published_numbers_stand_beside_ours():
+def test_published_numbers_stand_beside_ours_and_a_file_cannot_act_in_a_terminal():
     run = run_of(rows({"default": 70e-6, "graph": 35e-6}, {}))
     cells = {c.name: c.cells for c in report.table(run, run.cases)}
     assert cells["x default"][0] == "1" and float(cells["x default"][1]) == 2
@@ -671,9 +602,6 @@ def test_published_numbers_stand_beside_ours():
     assert cells["published x"] == ["1.00", "1.09"]
     assert any(line.startswith("published: Accelerating PyTorch") for line in report.footer(run))
     assert told(run) == "compared with a call as five kernels, GELU is 2 FASTER as fast in a CUDA Graph at small"
-
-
-def test_a_file_cannot_act_in_a_terminal():
     run = run_of(rows({"default": 1e-3, "\x1b[31mred[bold]": 1e-3}, {"\x1b[2J_bytes": 1.0}))
     run.options["study"] = "\x1b[2Jx"
     run.cases[0].size = run.cases[1].size = "\x1b[31m"
@@ -841,9 +769,8 @@ def test_the_variants_of_a_study_are_timed_in_several_processes(file):
     ("rounds", "asked", "count"), [(10, {}, 0), (9, {}, 1), (9, {"processes": 2}, 2), (10, {"quick": True}, 1)]
 )
 def test_a_slow_study_is_one_process_by_default(file, monkeypatch, rounds, asked, count):
-    Path(file).write_text(
-        Path(file).read_text().replace('    baseline="loop"', f'    rounds={rounds}, baseline="loop"')
-    )
+    text = Path(file).read_text()
+    Path(file).write_text(text.replace('    baseline="loop"', f'    rounds={rounds}, baseline="loop"'))
     setups = []
     monkeypatch.setattr(session.Session, "measure", lambda self, *_: setups.append(self.setup))
     runner.study(file, device="cpu", **asked)

@@ -15,9 +15,8 @@ import first_history  # bench/first_history.py
 import numpy as np
 import pytest
 import steps as simulated  # bench/steps.py
-from click.testing import CliRunner
+from commands import invoke, ran
 
-from cudalab.cli import main
 from cudalab.results.file import save
 from cudalab.results.record import FORMAT, VERSION, Case, Machine, Results
 from cudalab.tools.history import record, steps, store
@@ -40,8 +39,7 @@ def run(
 
 
 def cudalab(*words: object) -> str:
-    done = CliRunner().invoke(main, list(map(str, words)), env={"COLUMNS": "80"})
-    assert done.exit_code == 0, done.output
+    done = ran(*words, COLUMNS="80")
     return done.output
 
 
@@ -115,7 +113,7 @@ def test_one_content_is_recorded_once_and_unfinished_runs_are_not(tmp_path, monk
     save(run(3, 1e-5), "c.json")
     cudalab("record", "c.json", "--store", "other.db")
     assert cudalab("history", "gelu", "--store", "other.db").count("overwritten") == 1
-    done = CliRunner().invoke(main, ["record", "half.json", "gone.json", "c.json"])
+    done = invoke("record", "half.json", "gone.json", "c.json")
     assert done.exit_code == 2 and "1 recorded, 2 not recorded" in done.output  # the third is recorded all the same
     assert "finish it first: cudalab bench --resume half.json" in " ".join(done.output.split())
     assert "gelu" in cudalab("history") and "2 runs of 2" in cudalab("history", "gelu")
@@ -133,7 +131,7 @@ def test_one_content_is_recorded_once_and_unfinished_runs_are_not(tmp_path, monk
      "--size, -o needs a kernel: give its name, or '*' for all"),
     (lambda: cudalab("record", "a.json"), "history gelu -o a.html --format json", "the ending of -o says the format"),
     (lambda: changed("DELETE FROM times WHERE kind = 'cold'"), "history gelu", "there are hot: --kind hot"),
-    (lambda: CliRunner().invoke(main, ["record", "a.csv"]), "history gelu", "has no runs; record some: cudalab record"),
+    (lambda: invoke("record", "a.csv"), "history gelu", "has no runs; record some: cudalab record"),
     (lambda: changed("UPDATE machines SET details = '[1]'"), "history gelu", "rows contradict each other"),
     (lambda: changed(f"PRAGMA user_version = {store.VERSION + 1}"), "history gelu", "has version 2; this cudalab"),
     (lambda: sqlite3.connect("cudalab-history.db").execute("CREATE TABLE x (y)"), "record a.json", "no history of"),
@@ -146,7 +144,7 @@ def test_an_error_says_what_to_type(make, words, said, tmp_path, monkeypatch):
     save(run(0, 1e-5), "a.json")
     Path("a.csv").write_text("mine")
     make()
-    done = CliRunner().invoke(main, words.split())
+    done = invoke(*words.split())
     assert done.exit_code == 2 and said in " ".join(done.output.split()), done.output
 
 
@@ -164,7 +162,7 @@ def test_export_and_parquet_without_its_library(kept, monkeypatch):
     assert len(rows) == 6 and first["driver"] == "580" and first["file"] == "raw/000.json"
     assert first["source"] == "1" * 64 and len(first["digest"]) == 64
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    done = CliRunner().invoke(main, ["history", "gelu", "--store", "h.db", "-o", "h.parquet"])
+    done = invoke("history", "gelu", "--store", "h.db", "-o", "h.parquet")
     assert done.exit_code == 2 and "install pyarrow" in done.output and "or write .csv" in done.output
 
 

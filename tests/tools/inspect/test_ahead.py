@@ -47,7 +47,7 @@ def test_an_entry_of_several_launches_has_their_sum():
     assert one.prediction.least == sum(launch.predicted for launch in launches)
 
 
-def test_code_that_does_not_compile_is_a_reason_at_all_sizes():
+def test_code_that_does_not_compile_and_faults_of_inspection_are_reasons():
     asked = []
 
     def refuses(kernel, kind, architecture, launched):
@@ -59,6 +59,12 @@ def test_code_that_does_not_compile_is_a_reason_at_all_sizes():
     assert [(one.size, one.entry) for one in found] == [("64x64", ""), ("128x64", "")]
     assert found[1].prediction.reason.startswith("x.cu does not compile") and len(found[1].prediction.reason) < 700
 
+    def faulty(*job):
+        raise ZeroDivisionError("of the reader")
+
+    (one,) = predicted(SOFTMAX, "64x64", faulty)
+    assert one.prediction.reason == "inspection failed: ZeroDivisionError: of the reader"
+
 
 def test_instructions_of_the_card_alone_are_compiled_for_its_own_architecture():
     def compiler(kernel, kind, architecture, launched):
@@ -69,24 +75,13 @@ def test_instructions_of_the_card_alone_are_compiled_for_its_own_architecture():
     assert all(one.prediction.least for one in predicted(SOFTMAX, "64x64", compiler))
 
 
-def test_a_fault_of_inspection_is_a_reason_of_that_size():
-    def faulty(*job):
-        raise ZeroDivisionError("of the reader")
-
-    (one,) = predicted(SOFTMAX, "64x64", faulty)
-    assert one.prediction.reason == "inspection failed: ZeroDivisionError: of the reader"
-
-
-def test_without_tools_each_entry_says_what_to_install(monkeypatch):
+def test_without_tools_each_entry_says_what_to_install_unless_a_prediction_is_kept(monkeypatch):
     monkeypatch.setattr(compilers, "missing", lambda: "nvdisasm is not installed")
     rows = cases("softmax", "softmax")
     with Ahead(Request((SOFTMAX,), "64x64", "", 10.0)) as process:
         process.start()
         process.add_to(rows)
     assert [row.predicted and row.predicted.reason for row in rows] == ["nvdisasm is not installed", None]
-
-
-def test_a_prediction_that_is_kept_is_not_replaced_by_a_reason(monkeypatch):
     monkeypatch.setattr(compilers, "missing", lambda: "nvdisasm is not installed")
     rows, kept = cases("softmax", "softmax"), Prediction("H200", "memory", 1e-6)
     rows[0].predicted = kept

@@ -10,10 +10,9 @@ from pathlib import Path
 import kept_sass
 import msgspec
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from cudalab.base.errors import CompileError, InputError
-from cudalab.cli import main
 from cudalab.report import inspection_gate
 from cudalab.tools import inspect as inspection
 from cudalab.tools.inspect import compilers, gate, kept
@@ -34,23 +33,20 @@ def command(monkeypatch):
     """The command line, with kept machine code in the compiler's place."""
     monkeypatch.setattr(inspection, "inspect", partial(inspection.inspect, compiled=kept_sass.reader(SASS)))
     monkeypatch.setattr(compilers, "release", lambda: "13.0")
-    return lambda *words: CliRunner().invoke(main, list(words), env={"COLUMNS": "120", "NO_COLOR": "1"})
+    return lambda *words: invoke(*list(words), COLUMNS="120", NO_COLOR="1")
 
 
 def of(*rows, nvcc="13.0"):
     return kept.Inspection(kept.FORMAT, kept.VERSION, nvcc, rows)
 
 
-def test_what_is_kept_is_what_was_found(rows, tmp_path):
+def test_what_is_kept_is_what_was_found_and_compares_as_the_same(rows, tmp_path):
     histogram = next(row for row in rows if row.entry == "histogram")
     assert (histogram.kernel, histogram.architecture, histogram.card) == ("loops", "sm_75", "T4")
     assert histogram.shared == 256 * 4 and histogram.spills == 0
     assert 0 < histogram.predicted < 1e-3 and histogram.registers > 0 and histogram.instructions > 1
     kept.save(of(*rows), tmp_path / "a.json")
     assert kept.load(tmp_path / "a.json") == of(*rows)
-
-
-def test_the_same_code_has_the_same_figures(rows):
     found = gate.compare(of(*rows), of(*rows), 0.0)
     assert found.exit_code == 0
     assert found.counts == {"WORSE": 0, "BETTER": 0, "SAME": 5 * len(rows)}

@@ -11,11 +11,10 @@ import kept_sass
 import msgspec
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 import cudalab
 from cudalab.base.errors import InputError, SpecError
-from cudalab.cli import main
 from cudalab.report import inspection_gate
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -34,7 +33,7 @@ inspect = partial(inspection.inspect, compiled=KEPT)
 def command(monkeypatch):
     monkeypatch.setattr(inspection, "inspect", inspect)
     monkeypatch.setattr(compilers, "release", lambda: "13.0")
-    return lambda *words, width=140: CliRunner().invoke(main, [*words], env={"COLUMNS": str(width), "NO_COLOR": "1"})
+    return lambda *words, width=140: invoke(*words, COLUMNS=str(width), NO_COLOR="1")
 
 
 def test_each_launch_has_its_own_figures_and_the_whole_entry_their_sum():
@@ -85,7 +84,7 @@ steps = Kernel(
     assert (one.nbytes, two.nbytes) == (3 * 2000 + 4000, 2000 + 4000)
 
 
-def test_the_table_has_a_column_for_each_launch_and_one_for_all(command):
+def test_the_table_has_a_column_and_json_an_object_for_each_launch_and_for_all(command):
     done = command("inspect", str(SUM))
     assert done.exit_code == 0, done.output
     _, _, entries, launches, *_ = done.output.splitlines()
@@ -100,9 +99,6 @@ def test_the_table_has_a_column_for_each_launch_and_one_for_all(command):
     assert "sum, float32: 2 launches, 6.03 instructions and 4 bytes per element; on an H200 at least" in done.output
     assert "all launches: what adds up" in done.output
     assert max(map(len, command("inspect", str(SUM), width=60).output.splitlines())) <= 60
-
-
-def test_json_has_an_object_for_each_launch_and_their_sum(command):
     one, two, whole = json.loads(command("inspect", str(SUM), "--format", "json").output)
     assert [found["launch"]["function"] for found in (one, two)] == ["reduce_partial", "reduce_final"]
     assert (one["launch"]["number"], two["launch"]["number"], two["launch"]["of"]) == (1, 2, 2)
@@ -124,9 +120,6 @@ def test_a_measured_time_stands_beside_the_sum(tmp_path):
     hints = [one.hints for one in inspect(str(SUM), file=tmp_path / "run.json")]
     said = "the results have no time of sum at this size"
     assert [said in hint for hint in hints] == [False, True]
-
-
-# ---- the gate --------------------------------------------------------------------------------------------------------
 
 
 def rows():
@@ -165,9 +158,6 @@ def test_one_launch_in_place_of_two_is_compared_by_what_adds_up():
     assert {change.figure for change in found.changes} == {"instructions per element", "predicted time"}
     assert found.exit_code == 1 and [key.split()[-1] for key in found.gone] == ["reduce_partial", "reduce_final"]
     assert "launch 1 reduce_partial" in inspection_gate.render(found, ("a", "b"), "markdown")
-
-
-# ---- what cannot be --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,6 @@ def workers(monkeypatch):
     return made
 
 
-# ---- pytest --cudalab --------------------------------------------------------------------------------------------
-
-
 def test_a_sample_that_would_miss_exponents_is_refused():
     with pytest.raises(InputError, match="sample is 10; give at least 1024"):
         cases.Wanted((), sample=10).cases(cases.Bench(1.0), Path())
@@ -147,21 +144,6 @@ def test_a_broken_spec_is_one_clear_error(pytester, named):
     assert lines[3].startswith("=====")
 
 
-@pytest.mark.sweep
-@pytest.mark.process
-def test_a_crash_costs_its_own_tests_only(pytester):
-    altered(pytester.path)
-    result = pytester.runpytest_inprocess(
-        "-v", "--cudalab", "--cudalab-only", "numpy,host:fine,host:wild,host:also_fine", "-k", "small"
-    )
-    (failure,) = failures(result)
-    assert failure.startswith("WRONG host:wild: wild: writes 4 bytes at a null pointer at crash.cu:14: block (")
-    assert {"PASSED", "FAILED"} == {line.split()[1] for line in result.outlines if line.startswith("crash.py::")}
-    for line in result.outlines:
-        if line.startswith("crash.py::"):
-            assert ("FAILED" in line) == ("host:wild" in line)
-
-
 @pytest.mark.wall
 @pytest.mark.sweep
 def test_a_kernel_that_hangs_is_stopped(pytester):
@@ -220,13 +202,23 @@ def test_one_case_by_its_id(pytester, workers):
     assert [worker.setup.only for worker in workers] == ["host:softmax"] * 2
 
 
-def test_collecting_starts_no_worker(pytester, workers):
+def test_a_device_can_be_chosen_and_collecting_starts_no_worker(pytester, workers, monkeypatch):
     example(pytester.path)
     result = pytester.runpytest_inprocess("--collect-only", "-q", "--cudalab")
     assert "softmax.py::host:softmax[float32-2x257]" in result.outlines
     assert "softmax.py::torch_eager[float32-small]" in result.outlines
     assert "softmax.py::pycuda:softmax[float32-small]" in result.outlines
     assert not workers
+    monkeypatch.setattr(cuda, "missing", lambda: None)  # collecting opens none
+    example(pytester.path)
+    here = pytester.runpytest_inprocess("--collect-only", "-q", "--cudalab", "--cudalab-device", "cpu").outlines
+    there = pytester.runpytest_inprocess("--collect-only", "-q", "--cudalab", "--cudalab-device", "cuda").outlines
+    labels = [{line.split("::")[1].split("[")[0] for line in lines if "::" in line} for lines in (here, there)]
+    torch = {"torch_eager", "torch_script", "torch_compile"}
+    assert labels == [
+        {"numpy", "host:softmax", *torch},
+        {"pycuda:softmax", "cupy_raw:softmax", "torch_compile:max_autotune", *torch},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -251,19 +243,6 @@ def test_the_mark_gpu_is_set_where_it_is_registered(pytester):
     result = pytester.runpytest_inprocess(*chosen)
     result.assert_outcomes(deselected=CASES)
     assert "pycuda" not in result.stdout.str()
-
-
-def test_a_device_can_be_chosen(pytester, monkeypatch):
-    monkeypatch.setattr(cuda, "missing", lambda: None)  # collecting opens none
-    example(pytester.path)
-    here = pytester.runpytest_inprocess("--collect-only", "-q", "--cudalab", "--cudalab-device", "cpu").outlines
-    there = pytester.runpytest_inprocess("--collect-only", "-q", "--cudalab", "--cudalab-device", "cuda").outlines
-    labels = [{line.split("::")[1].split("[")[0] for line in lines if "::" in line} for lines in (here, there)]
-    torch = {"torch_eager", "torch_script", "torch_compile"}
-    assert labels == [
-        {"numpy", "host:softmax", *torch},
-        {"pycuda:softmax", "cupy_raw:softmax", "torch_compile:max_autotune", *torch},
-    ]
 
 
 # ---- cudalab.testing ---------------------------------------------------------------------------------------------
@@ -341,9 +320,6 @@ def test_a_device_that_cannot_be_opened_fails_every_case_of_it(pytester, monkeyp
     assert all(line.startswith("no GPU to use: ") for line in failures(result))
 
 
-# ---- with others -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.process
 def test_the_plugin_costs_nothing_where_it_is_not_used(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others may import NumPy
@@ -369,9 +345,6 @@ def test_with_xdist(pytester):
     result.assert_outcomes(failed=CASES, passed=1)
 
 
-# ---- a module that ends the process ----------------------------------------------------------------------------------
-
-
 @pytest.mark.process
 @pytest.mark.parametrize(("line", "said"), [
     ("os._exit(0)", "it ends the process with os._exit(0)"),
@@ -388,9 +361,6 @@ def test_a_module_of_a_kernel_that_ends_the_session_is_an_error_that_says_so(pyt
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     assert result.ret == 2
     assert said in result.stdout.str() + result.stderr.str()
-
-
-# ---- where no entry ran ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.process

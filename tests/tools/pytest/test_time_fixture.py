@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 import scipy.special  # noqa: F401 (pytester forgets what a run has imported; compiled modules do not allow it)
-from click.testing import CliRunner
+from commands import invoke
 from msgspec.structs import replace
 
 from cudalab import backends
 from cudalab.base import globs, load
-from cudalab.cli import main
 from cudalab.device import cuda
 from cudalab.engine import runs
 from cudalab.results import file, record
@@ -153,30 +152,21 @@ def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(
 
 
 @pytest.mark.parametrize(
-    ("change", "text"),
+    ("label", "change", "text"),
     [
-        (("WRONG", "3 of 9 values differ"), "WRONG pycuda:gelu_full: 3 of 9 values differ"),
-        (("IMPOSSIBLE", "1 µs is below 5 µs"), "IMPOSSIBLE pycuda:gelu_full: 1 µs is below 5 µs"),
-        (("error", "does not compile"), "error pycuda:gelu_full: does not compile"),
+        ("pycuda:gelu_full", ("WRONG", "3 of 9 values differ"), "WRONG pycuda:gelu_full: 3 of 9 values differ"),
+        ("pycuda:gelu_full", ("IMPOSSIBLE", "1 µs is below 5"), "IMPOSSIBLE pycuda:gelu_full: 1 µs is below 5"),
+        ("pycuda:gelu_full", ("error", "does not compile"), "error pycuda:gelu_full: does not compile"),
+        ("pycuda:", ("skipped", "PyCUDA is too old"), "no entry of gelu.cu ran: PyCUDA is too old"),
     ],
 )
-def test_a_bad_row_fails_the_test(ran, h200, change, text):
+def test_a_bad_row_or_none_of_an_entry_fails_the_test(ran, h200, label, change, text):
     def spoil(case):
-        if case.label == "pycuda:gelu_full":
+        if case.label.startswith(label):
             case.status, case.reason, case.times = *change, {}
 
     h200.change = spoil
-    result = ran(TEST, failed=1)
-    assert failure(result) == text
-
-
-def test_it_is_a_failure_on_a_gpu_if_no_entry_ran(ran, h200):
-    def skip(case):
-        if case.backend == "pycuda":
-            case.status, case.reason, case.times = "skipped", "PyCUDA is too old", {}
-
-    h200.change = skip
-    assert failure(ran(TEST)) == "no entry of gelu.cu ran: PyCUDA is too old"
+    assert failure(ran(TEST, failed=1)) == text
 
 
 @pytest.mark.parametrize(
@@ -225,7 +215,7 @@ def test_a_slowdown_fails_the_test_and_the_same_does_not(ran, h200):
     assert " 0.77 (0." in text and "pycuda:gelu_full" not in text
     assert "cudalab compare main.json new.json" in text and "pytest --cudalab-save main.json" in text
     for new, code in (("same.json", 0), ("new.json", 1)):
-        assert CliRunner().invoke(main, ["compare", "main.json", new]).exit_code == code
+        assert invoke("compare", "main.json", new).exit_code == code
     ran(TEST, "--cudalab-baseline", "main.json", "--cudalab-min-effect", "50%", passed=1)
 
 
@@ -340,7 +330,7 @@ def test_the_files_hold_every_test_once(pytester, ran, h200):
     assert len({(case.group, case.label) for case in run.cases}) == len(run.cases)
     assert all("why: it is large" in case.notes for case in run.cases if case.size == "large")
     assert run.options["kernels"] == ["gelu"] and run.options["sizes"] == "large,small"
-    assert "gelu" in CliRunner().invoke(main, ["show", "r.json"]).stdout
+    assert "gelu" in invoke("show", "r.json").stdout
     names = {one["name"] for one in json.loads((pytester.path / "b.json").read_text())["benchmarks"]}
     assert {"pycuda:gelu_vec", "torch_eager"} <= names
 
@@ -413,18 +403,15 @@ def test_a_test_that_runs_again_is_measured_again(pytester, ran, h200):
 # ---- without a GPU, and beside other tests ---------------------------------------------------------------------------
 
 
-def test_without_a_gpu_it_is_skipped_with_the_reason(ran, monkeypatch):
+def test_without_a_gpu_it_is_skipped_with_the_reason_and_a_wrong_call_fails(ran, monkeypatch):
+    result = ran("def test_it(cudalab_time):\n    cudalab_time('gelu', size='lagre')", failed=1)
+    assert "no size named 'lagre'; did you mean 'large'?" in failure(result)
     result = ran(TEST, "-rs", "--cudalab-save", "r.json", skipped=1)
     result.stdout.fnmatch_lines([f"SKIPPED * needs a GPU, and {NO_GPU}; --cudalab-device cpu takes wall times*"])
     result.stdout.fnmatch_lines(["cudalab: nothing was timed, so r.json was not written"])
     monkeypatch.setenv("CUDALAB_REQUIRE", "cuda")
     result = ran(TEST, failed=1)
     assert f"CUDALAB_REQUIRE=cuda, but {NO_GPU}" in result.stdout.str()
-
-
-def test_without_a_gpu_a_call_that_is_wrong_fails_nonetheless(ran):
-    result = ran("def test_it(cudalab_time):\n    cudalab_time('gelu', size='lagre')", failed=1)
-    assert "no size named 'lagre'; did you mean 'large'?" in failure(result)
 
 
 def test_after_a_usage_error_nothing_is_said_of_files(pytester):

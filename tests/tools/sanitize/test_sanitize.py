@@ -22,7 +22,9 @@ PLANTED = str(DATA / "planted.py")
 GROUP = plan.groups([PLANTED], "small", "")[0]
 
 
-# ---- on the CPU ------------------------------------------------------------------------------------------------------
+def log(name):
+    """What a sanitizer has written; those of compute-sanitizer are as NVIDIA's manual and logs of releases have it."""
+    return (DATA / "logs" / f"{name}.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.sweep
@@ -68,46 +70,29 @@ def test_planted_bugs_are_wrong_and_the_reason_has_the_line_and_the_thread(compi
     assert not reasons["right"] + reasons["diverges"]  # the last is for a GPU's tools, and `check` notes it
 
 
-def test_a_finding_takes_the_place_of_the_guess(monkeypatch):
+LOST = "not sanitized: the process was killed by SIGKILL"
+GUESS = "1 of 2 values differ: [0] got nan, want 1 (NaN: was every element written?) (in its first launch)"
+OVERFLOW = "own.cu:3: overflow"
+
+
+@pytest.mark.parametrize(
+    ("found", "before", "after"),
+    [
+        (OVERFLOW, ("WRONG", GUESS),
+         ("WRONG", f"{OVERFLOW}; 1 of 2 values differ: [0] got nan, want 1 (in its first launch)")),
+        (LOST, ("ok", ""), ("error", LOST)),
+        (LOST, ("WRONG", ""), ("WRONG", "")),
+    ],
+    ids=["it takes the place of the guess", "killed, right", "killed, wrong"],
+)  # fmt: skip
+def test_what_a_finding_makes_of_a_row(monkeypatch, found, before, after):
     monkeypatch.setattr(sanitize, "require", lambda kind: None)
-    monkeypatch.setattr(Sanitizer, "_findings", lambda *_: {"overflows": "own.cu:3: overflow"})
-    reason = "1 of 2 values differ: [0] got nan, want 1 (NaN: was every element written?) (in its first launch)"
-    case = Case("k", "small", (2,), "float32", "host", "overflows", "WRONG", reason)
+    monkeypatch.setattr(Sanitizer, "_findings", lambda *_: {"overflows": found})
+    case = Case("k", "small", (2,), "float32", "host", "overflows", *before)
     with Sanitizer("cpu", "cpu", 0, 1.0) as sanitizer:
         sanitizer.add([case], GROUP)
-    assert case.reason == "own.cu:3: overflow; 1 of 2 values differ: [0] got nan, want 1 (in its first launch)"
+    assert (case.status, case.reason) == after
 
-
-@pytest.mark.parametrize(("before", "after"), [("ok", "error"), ("WRONG", "WRONG")])
-def test_a_sanitizer_that_is_killed_says_nothing_of_a_kernel(monkeypatch, before, after):
-    monkeypatch.setattr(sanitize, "require", lambda kind: None)
-    monkeypatch.setattr(
-        Sanitizer, "_findings", lambda *_: {"right": "not sanitized: the process was killed by SIGKILL"}
-    )
-    case = Case("k", "small", (2,), "float32", "host", "right", before)
-    with Sanitizer("cpu", "cpu", 0, 1.0) as sanitizer:
-        sanitizer.add([case], GROUP)
-    assert case.status == after
-    assert case.reason == ("not sanitized: the process was killed by SIGKILL" if after == "error" else "")
-
-
-SEGV = """\
-==7==ERROR: AddressSanitizer: SEGV on unknown address 0x17e66eacbd00 (pc 0x7f2f756eb405 bp 0x7f2f sp 0x7f2f T0)
-==7==The signal is caused by a READ memory access.
-    #0 0x7f2f756eb405 in wild /home/me/wild.cu:45:18
-cudalab: in block (0,0,0), thread (3,0,0)
-"""
-UNDERRUN = """\
-==7==ERROR: AddressSanitizer: use-after-poison on address 0x0ffc at pc 0x7fe6 bp 0x7fe6 sp 0x7fe6
-WRITE of size 4 at 0x0ffc thread T0
-    #0 0x7fe6 in before /home/me/before.cu:10
-"""
-LOCAL = """\
-==7==ERROR: AddressSanitizer: stack-buffer-overflow on address 0x7f44 at pc 0x7f44 bp 0x7f44 sp 0x7f44
-WRITE of size 4 at 0x7f44 thread T0
-    #0 0x7f44 in in_local /home/me/local.cu:32:48
-    [32, 48) 'v' (line 30) <== Memory access at offset 48 overflows this variable
-"""
 
 NO_ROOM = "==7==ERROR: AddressSanitizer: out of memory: no 4 MB\n    #0 0x7f2f in malloc\n"
 
@@ -115,9 +100,12 @@ NO_ROOM = "==7==ERROR: AddressSanitizer: out of memory: no 4 MB\n    #0 0x7f2f i
 @pytest.mark.parametrize(
     ("report", "says"),
     [
-        (SEGV, "address sanitizer: an access at an unmapped address at wild.cu:45 (block (0,0,0), thread (3,0,0))"),
-        (UNDERRUN, "address sanitizer: write of 4 bytes 4 bytes before the start of 'x' at before.cu:10"),
-        (LOCAL, "address sanitizer: write of 4 bytes past the end of 'v' at local.cu:32"),
+        (
+            log("segv"),
+            "address sanitizer: an access at an unmapped address at wild.cu:45 (block (0,0,0), thread (3,0,0))",
+        ),
+        (log("underrun"), "address sanitizer: write of 4 bytes 4 bytes before the start of 'x' at before.cu:10"),
+        (log("local"), "address sanitizer: write of 4 bytes past the end of 'v' at local.cu:32"),
         ("terminate called\n", "not sanitized: it ended; its last output: terminate called"),
         ("", "not sanitized: it ended"),
         (NO_ROOM, "not sanitized: it ended; its last output: ERROR: AddressSanitizer: out of memory: no 4 MB"),
@@ -158,90 +146,32 @@ def test_a_compiler_without_an_address_sanitizer_says_what_to_install(tmp_path, 
 
 # ---- compute-sanitizer: what it writes, as NVIDIA's manual and logs of its releases have it --------------------------
 
-MEMCHECK = """\
-========= COMPUTE-SANITIZER
-========= Invalid __global__ read of size 4 bytes
-=========     at reads_past+0x90 in /home/me/planted.cu:11
-=========     by thread (40,0,0) in block (15,0,0)
-=========     Address 0x7f6510c00fa0 is out of bounds
-=========     and is 1 bytes after the nearest allocation at 0x7f6510c00000 of size 4,000 bytes
-=========     Saved host backtrace up to driver entry point at kernel launch time
-=========         Host Frame: [0x2774ec]
-=========                in /lib/x86_64-linux-gnu/libcuda.so.1
-=========         Host Frame:PyObject_Call [0x92] in /usr/bin/python3
-========= 
-========= Invalid __global__ read of size 4 bytes
-=========     at reads_past+0xa0 in /home/me/planted.cu:12
-=========     by thread (41,0,0) in block (15,0,0)
-=========     Address 0x7f6510c00fa4 is out of bounds
-========= 
-========= Program hit CUDA_ERROR_LAUNCH_FAILED (error 719) due to "unspecified launch failure" on CUDA API call to cuStreamSynchronize.
-=========     Saved host backtrace up to driver entry point at error
-========= 
-========= ERROR SUMMARY: 26 errors
-========= ERROR SUMMARY: 6 errors were not printed. Use --print-limit option to adjust the number of printed errors
-"""  # noqa: E501, W291
-OLD = """\
-========= COMPUTE-SANITIZER
-========= Invalid __shared__ write of size 4 bytes
-=========     at 0x120 in planted.cu:17:shared_past(float const*, float*, int)
-=========     by thread (3,0,0) in block (4,0,0)
-=========     Address 0x7f00 is misaligned
-========= ERROR SUMMARY: 1 error
-"""
-RACECHECK = """\
-========= COMPUTE-SANITIZER
-========= Error: Race reported between Write access at races(float const *, float *, int)+0xf0 in planted.cu:37
-=========     and Read access at races(float const *, float *, int)+0x280 in planted.cu:38 [508 hazards]
-=========
-========= Warning: Race reported between Write access at right(float const *, float *, int)+0xf0 in planted.cu:5
-=========     and Write access at right(float const *, float *, int)+0xf0 in planted.cu:5 [4 hazards]
-=========
-========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)
-"""
-INITCHECK = """\
-========= COMPUTE-SANITIZER
-========= Uninitialized __global__ memory read of size 4 bytes
-=========     at reads_unwritten+0x70 in planted.cu:43
-=========     by thread (31,0,0) in block (1,0,0)
-=========     Address 0x7f3c7ec000fc
-========= ERROR SUMMARY: 1 error
-"""
-SYNCCHECK = """\
-========= COMPUTE-SANITIZER
-========= Barrier error detected. Divergent thread(s) in warp.
-=========     at __syncwarp(unsigned int)+0xe0 in sm_30_intrinsics.hpp:110
-=========     by thread (48,0,0) in block (0,0,0)
-=========         Device Frame: diverges(float const *, float *, int)+0xb0 in /home/me/planted.cu:48
-========= ERROR SUMMARY: 17 errors
-"""
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
 BROKEN = "========= COMPUTE-SANITIZER\n========= Error: No attachable process found. compute-sanitizer timed out.\n"
 BUFFERS = {"x": (0x7F6510C00000, 4000), "y": (0x7F3C7EC00000, 4000)}
 
 
 @pytest.mark.parametrize(
-    ("tool", "text", "entry", "says"),
+    ("tool", "name", "entry", "says"),
     [
-        ("memcheck", MEMCHECK, "reads_past",
+        ("memcheck", "memcheck", "reads_past",
          "invalid __global__ read of size 4 bytes at planted.cu:11 (block (15,0,0), thread (40,0,0)), "
          "out of bounds, 1 bytes after 'x', and 1 more place"),
-        ("memcheck", OLD, "shared_past",
+        ("memcheck", "old", "shared_past",
          "invalid __shared__ write of size 4 bytes at planted.cu:17 (block (4,0,0), thread (3,0,0)), misaligned"),
-        ("racecheck", RACECHECK, "races", "race between a write at planted.cu:37 and a read at planted.cu:38"),
-        ("initcheck", INITCHECK, "reads_unwritten",
+        ("racecheck", "racecheck", "races", "race between a write at planted.cu:37 and a read at planted.cu:38"),
+        ("initcheck", "initcheck", "reads_unwritten",
          "uninitialized __global__ memory read of size 4 bytes at planted.cu:43 (block (1,0,0), thread (31,0,0)), "
          "in 'y'"),
-        ("synccheck", SYNCCHECK, "diverges",
+        ("synccheck", "synccheck", "diverges",
          "barrier error detected. Divergent thread(s) in warp at planted.cu:48 (block (0,0,0), thread (48,0,0))"),
     ],
 )  # fmt: skip
-def test_reports_of_compute_sanitizer_per_entry(tool, text, entry, says):
-    log = compute.read(text)
-    found = compute.sentences(tool, log, list(GROUP.kernel.entries), {entry: BUFFERS})
+def test_reports_of_compute_sanitizer_per_entry(tool, name, entry, says):
+    read = compute.read(log(name))
+    found = compute.sentences(tool, read, list(GROUP.kernel.entries), {entry: BUFFERS})
     assert found == {entry: f"{tool}: {says}"}
-    assert log.count
-    assert not log.failed
+    assert read.count and not read.failed
 
 
 def runs(monkeypatch, *answers):
@@ -264,7 +194,7 @@ def by(entries):
 def test_entries_after_one_that_ends_the_context_are_launched_in_a_new_process(monkeypatch):
     asked = runs(
         monkeypatch,
-        (MEMCHECK, {"right": "", "reads_past": "unspecified launch failure"}),
+        (log("memcheck"), {"right": "", "reads_past": "unspecified launch failure"}),
         (CLEAN, {"races": "", "diverges": ""}),
     )
     assert by(["right", "reads_past", "races", "diverges"]).keys() == {"reads_past"}

@@ -37,14 +37,14 @@ def test_known_cycles(lie, ok):
     assert re.search(r"cold [+-]0\.00 %", outcome.measured)
 
 
-def test_no_clock_at_all_is_no_pass():
-    assert not on_gpu.known_cycles([FakeSpin(1e-3), FakeSpin(2e-3)], {"0": {}, "1": {}}).ok
-
-
-def test_events_and_the_host_must_agree():
+def test_events_and_the_host_must_agree_and_naive_timing_must_be_wrong():
     assert on_gpu.agree(0.1, 0.1005).ok
     assert not on_gpu.agree(0.1, 0.102).ok
     assert not on_gpu.agree(0.1, 0.098).ok
+    assert on_gpu.shown_wrong(5e-6, 500e-6).measured.endswith("a factor of 100")
+    assert on_gpu.shown_wrong(0, 500e-6).ok
+    assert not on_gpu.shown_wrong(500e-6, 500e-6).ok
+    assert not on_gpu.known_cycles([FakeSpin(1e-3), FakeSpin(2e-3)], {"0": {}, "1": {}}).ok
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,6 @@ def test_a_capture_of_nothing_must_be_refused_and_a_real_one_accepted():
     assert finding.state == FAILED
 
 
-def test_naive_timing_must_be_wrong():
-    assert on_gpu.shown_wrong(5e-6, 500e-6).measured.endswith("a factor of 100")
-    assert on_gpu.shown_wrong(0, 500e-6).ok
-    assert not on_gpu.shown_wrong(500e-6, 500e-6).ok
-
-
 @pytest.mark.parametrize(
     ("throttled", "ok"),
     [("", True), ("power cap", True), ("hardware thermal slowdown", False), ("power cap, hardware power brake", False)],
@@ -116,9 +110,6 @@ def test_throttling(throttled, ok):
     outcome = on_gpu.unhindered({**condition, "throttled": throttled})
     assert outcome.ok == ok
     assert f"slowed by {throttled or 'nothing'}" in outcome.measured
-
-
-# ---- on a GPU ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.wall

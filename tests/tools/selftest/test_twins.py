@@ -59,16 +59,13 @@ def test_a_twin_is_a_function_of_its_own(tmp_path):
 def run_of(**seconds):
     """A run of three processes, with cold times by entry."""
     cases = [
-        Case(
-            "k", "s", (4,), "float32", "pycuda", entry, times={"cold": [[t], [t], [t]] * 3}, processes={"cold": [3] * 3}
-        )
+        Case("k", "s", (4,), "float32", "pycuda", entry, times={"cold": [[t]] * 9}, processes={"cold": [3] * 3})
         for entry, t in seconds.items()
     ]
     machine = Machine("cuda", "a card", {"driver": "1"}, {"python": "3"})
     options = {"modes": "launch", "seed": 0, "order": "shuffled", "processes": 3}
-    return Results(
-        "cudalab-results", record.VERSION, "2026-11-23T00:00:00+00:00", options, machine, cases=cases, kind="bench"
-    )
+    return Results(record.FORMAT, record.VERSION, "2026-11-23T00:00:00+00:00", options, machine, cases=cases,
+                   kind="bench")  # fmt: skip
 
 
 def test_each_entry_is_compared_with_its_twin():

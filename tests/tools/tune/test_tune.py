@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -14,12 +15,11 @@ import kept_sass
 import msgspec
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from cudalab.backends import host
 from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.base.stats import Ratio
-from cudalab.cli import main
 from cudalab.device import cuda
 from cudalab.device.open import open_device
 from cudalab.engine import plan, runs, session
@@ -66,7 +66,8 @@ def copied(name, folder):
 # ---- the spec ----------------------------------------------------------------------------------------------------
 
 
-def test_parameters_are_macros_and_arguments_of_the_launch():
+def test_parameters_are_macros_and_arguments_of_a_launch_that_may_leave_them_out():
+    """Plain entries of a kernel have nothing to tune, and some parameters are used only in the .cu."""
     given = find.kernel(str(DATA / "scale.py"))
     kernel = given.with_parameters({"THREADS": 256})
     assert given.parameters == {"THREADS": 32, "PER_THREAD": 1}
@@ -74,10 +75,6 @@ def test_parameters_are_macros_and_arguments_of_the_launch():
     x = np.zeros(1000, np.float32)
     launches = [k.launch("scale", {"x": x, "y": x.copy()}) for k in (given, kernel)]
     assert [(launch.grid, launch.block) for launch in launches] == [((32,), (32,)), ((4,), (256,))]
-
-
-def test_a_launch_function_may_leave_a_parameter_out():
-    """Plain entries of a kernel have nothing to tune, and some parameters are used only in the .cu."""
     kernel = replace(
         find.kernel("plus_one"), tunables={"THREADS": (64, 128), "UNROLL": (1, 2)},
         entries={"plus_one_scalar": lambda x, y: _launch(x, y, 32),
@@ -102,20 +99,16 @@ def test_every_combination_the_default_first():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("name", "given", "message"),
     [
-        ({"THREAD": 64}, "no tunable named 'THREAD'; did you mean 'THREADS'"),
-        ({"THREADS": 96}, "THREADS is 96; the spec declares 32, 256"),
+        ("scale", {"THREAD": 64}, "no tunable named 'THREAD'; did you mean 'THREADS'"),
+        ("scale", {"THREADS": 96}, "THREADS is 96; the spec declares 32, 256"),
+        ("faulty", {"HOW": 4}, r"restrictions exclude \{'HOW': 4\}"),
     ],
 )
-def test_other_parameters_are_refused(given, message):
+def test_other_parameters_are_refused(name, given, message):
     with pytest.raises(SpecError, match=message):
-        find.kernel(str(DATA / "scale.py")).with_parameters(given)
-
-
-def test_what_restrictions_exclude_is_refused():
-    with pytest.raises(SpecError, match=r"restrictions exclude \{'HOW': 4\}"):
-        find.kernel(str(DATA / "faulty.py")).with_parameters({"HOW": 4})
+        find.kernel(str(DATA / f"{name}.py")).with_parameters(given)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +151,7 @@ def rows(group, device=None):
 
 
 @pytest.mark.sweep
-def test_a_check_on_the_host_looks_at_the_last_configuration_too():
+def test_configurations_are_variants_of_one_group_and_a_check_on_the_host_looks_at_the_last_too():
     """Configurations for a GPU are checked without one too."""
     (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
     (case,) = rows(group)
@@ -167,16 +160,6 @@ def test_a_check_on_the_host_looks_at_the_last_configuration_too():
     assert case.parameters == {"THREADS": 32, "PER_THREAD": 1}
     (group,) = plan.groups(["add2d"], "3x5", "")
     assert not any("as " in how for how in _also(group))
-
-
-def _also(group):
-    device, _ = open_device("cpu")
-    operands = device.place(group.kernel, group.dtype, group.arrays(0))
-    return host.bind(group.kernel, next(iter(group.kernel.entries)), group.dtype, operands).also
-
-
-@pytest.mark.sweep
-def test_configurations_are_variants_of_one_group():
     (group,) = plan.groups([str(DATA / "scale.py")], "1000", "")
     group = replace(group, forms=tuple(("scale", p) for p in group.kernel.configurations()))
     assert Work.on(group, (), False).group().forms == group.forms
@@ -191,6 +174,12 @@ def test_configurations_are_variants_of_one_group():
     assert found["host:scale[THREADS=256 PER_THREAD=1]"].parameters == {"THREADS": 256, "PER_THREAD": 1}
 
 
+def _also(group):
+    device, _ = open_device("cpu")
+    operands = device.place(group.kernel, group.dtype, group.arrays(0))
+    return host.bind(group.kernel, next(iter(group.kernel.entries)), group.dtype, operands).also
+
+
 # ---- the file ----------------------------------------------------------------------------------------------------
 
 
@@ -202,7 +191,10 @@ def choice(kernel, card=HERE, **fields):
     return Choice(**{**given, **fields})
 
 
-def test_a_choice_is_used_on_its_architecture_alone(scale):
+def test_a_choice_is_used_on_its_architecture_alone_and_without_one_nothing_is_said(scale):
+    assert stored.chosen(scale, "scale", FLOAT32, HERE) == (scale, [])
+    plain = find.kernel("add2d")
+    assert stored.chosen(plain, "add2d_vec", FLOAT32, HERE) == (plain, [])
     stored.save(stored.place(scale), [choice(scale)])
     tuned, notes = stored.chosen(scale, "scale", FLOAT32, HERE)
     assert (tuned.parameters, notes) == ({"THREADS": 256, "PER_THREAD": 1}, [])
@@ -214,12 +206,6 @@ def test_a_choice_is_used_on_its_architecture_alone(scale):
     assert note == "scale.tuned.json is for compute capability 9.0, not for 8.0: run `cudalab tune` on this GPU"
     assert stored.chosen(scale, "other", FLOAT32, HERE) == (scale, [])
     assert stored.chosen(scale, "scale", dtype("float16"), HERE) == (scale, [])
-
-
-def test_without_a_file_or_tunables_nothing_is_said(scale):
-    assert stored.chosen(scale, "scale", FLOAT32, HERE) == (scale, [])
-    plain = find.kernel("add2d")
-    assert stored.chosen(plain, "add2d_vec", FLOAT32, HERE) == (plain, [])
 
 
 def test_a_choice_for_other_code_is_stale(scale, tmp_path):
@@ -275,7 +261,12 @@ def test_a_malformed_file_is_ignored_and_never_replaced(scale, text, message):
     assert path.read_text() == text
 
 
-def test_an_edited_file_is_read_anew(scale):
+def test_choices_for_others_stay_and_an_edited_file_is_read_anew(scale):
+    path, other = stored.place(scale), Card("8.0", "NVIDIA A100")
+    stored.save(path, [choice(scale), choice(scale, other, parameters={"THREADS": 32, "PER_THREAD": 1})])
+    stored.save(path, [choice(scale, parameters={"THREADS": 32, "PER_THREAD": 1})])
+    assert [(c.architecture, c.parameters["THREADS"]) for c in stored.load(path).choices] == [("8.0", 32), ("9.0", 32)]
+    assert json.loads(path.read_text())["format"] == stored.FORMAT
     path = stored.place(scale)
     stored.save(path, [choice(scale)])
     assert stored.chosen(scale, "scale", FLOAT32, HERE)[0].parameters["THREADS"] == 256
@@ -283,14 +274,6 @@ def test_an_edited_file_is_read_anew(scale):
     assert stored.chosen(scale, "scale", FLOAT32, HERE)[0].parameters["THREADS"] == 32
     path.unlink()
     assert stored.chosen(scale, "scale", FLOAT32, HERE) == (scale, [])
-
-
-def test_choices_for_others_stay(scale):
-    path, other = stored.place(scale), Card("8.0", "NVIDIA A100")
-    stored.save(path, [choice(scale), choice(scale, other, parameters={"THREADS": 32, "PER_THREAD": 1})])
-    stored.save(path, [choice(scale, parameters={"THREADS": 32, "PER_THREAD": 1})])
-    assert [(c.architecture, c.parameters["THREADS"]) for c in stored.load(path).choices] == [("8.0", 32), ("9.0", 32)]
-    assert json.loads(path.read_text())["format"] == stored.FORMAT
 
 
 @pytest.mark.sweep
@@ -471,7 +454,7 @@ def test_the_default_stays_where_nothing_is_surely_faster(lab, scale):
     assert found.winner.parameters["THREADS"] == 32
 
 
-def test_a_finalist_that_is_wrong_makes_room_for_the_next(lab):
+def test_what_is_wrong_or_costs_the_process_is_left_out_and_a_default_is_an_error(lab):
     """Kernel Tuner's fastest fails the whole check and is not a finalist."""
     found, worker = lab({(32, 1): 10e-6, (256, 3): -1e-6, (32, 3): -8e-6, (256, 1): 9e-6}, finalists=1)
     assert [t.parameters["THREADS"] for t in found.ranking] == [256, 32, 256, 32]
@@ -481,16 +464,10 @@ def test_a_finalist_that_is_wrong_makes_room_for_the_next(lab):
     assert [(t.parameters["THREADS"], t.parameters["PER_THREAD"]) for t in found.excluded] == [(256, 3), (32, 3)]
     every = len(checks([str(DATA / "scale.py")], "float32"))
     assert len(worker.checked) == every + 1 + every  # the second configuration got only the first check
-
-
-def test_a_configuration_that_costs_the_process_is_left_out(lab):
     found, worker = lab({(32, 1): 10e-6, (32, 3): 9e-6, (256, 1): 8e-6}, fatal=[(32, 3), (256, 1)])
     assert [f.parameters for f in found.finalists] == [{"THREADS": 32, "PER_THREAD": 1}]
     assert [t.reason for t in found.excluded] == ["killed by SIGSEGV"] * 2
     assert [len(order.among) for order in worker.searches] == [4, 3, 2, 1]
-
-
-def test_a_default_that_is_wrong_is_an_error(lab):
     with pytest.raises(CudalabError, match=r"the default of scale is WRONG at .*: at some value; see: cudalab check"):
         lab({(32, 1): -10e-6, (256, 1): 8e-6})
 
@@ -501,7 +478,7 @@ def test_ctrl_c_keeps_nothing_of_an_unfinished_search(lab, monkeypatch):
         lab({(32, 1): 1e-6})
 
 
-def test_the_ranking_gives_each_size_the_same_weight():
+def test_the_ranking_and_the_total_give_each_size_the_same_weight():
     def tried(**seconds):
         return [Tried({"A": int(name[1:])}, s) for name, s in seconds.items()]
 
@@ -509,9 +486,6 @@ def test_the_ranking_gives_each_size_the_same_weight():
     assert [(t.parameters["A"], round(t.seconds, 3)) for t in good] == [(2, 0.632), (1, 1.0)]
     assert [(t.parameters["A"], t.reason) for t in bad] == [(3, "why")]
     assert found_.ranked([tried(a1=1.0), []]) == ([], [Tried({"A": 1}, 1.0, "has not been timed")])
-
-
-def test_the_total_of_equal_ratios_is_surer_than_each():
     one = Ratio(2.0, 1.8, 2.2)
     total = found_.over_all([one] * 4)
     assert total.value == pytest.approx(2.0)
@@ -523,11 +497,10 @@ def test_the_total_of_equal_ratios_is_surer_than_each():
 # ---- the command -------------------------------------------------------------------------------------------------
 
 
-def said(*words):
-    return CliRunner().invoke(main, ["tune", *map(str, words)])
+said = partial(invoke, "tune")
 
 
-def test_a_dry_run_says_what_would_be_tried():
+def test_a_dry_run_says_what_would_be_tried_by_the_strategy_that_is_given():
     done = said("gelu", "--dry-run", "--dtypes", "all")
     assert done.exit_code == 0
     first, *lines = done.output.splitlines()
@@ -535,9 +508,6 @@ def test_a_dry_run_says_what_would_be_tried():
     assert first == f"gelu: {count} configurations, at large, xlarge, in float32, float16, bfloat16"
     assert lines[0].strip().startswith("gelu_vec[VEC_THREADS=")
     assert [line.endswith(" (default)") for line in lines] == [True] + [False] * (count - 1)
-
-
-def test_a_dry_run_is_of_the_strategy_that_is_given():
     count = len(gelu.configurations())
     done = said("gelu", "--dry-run", "--strategy", "random_sample", "--most", "3")
     first, *lines = done.output.splitlines()
@@ -552,42 +522,12 @@ def test_a_dry_run_is_of_the_strategy_that_is_given():
     assert "leave out --most" in said("gelu", "--dry-run", "--most", "3").output
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["add2d"], r"add2d has nothing to tune; of the lab's kernels these have: .*\bgelu,"),
-        (["gelu", "--entry", "gelu_vek"], "no entry of gelu named 'gelu_vek'; did you mean 'gelu_vec'"),
-        (["gelu", "--sizes", "huge"], "huge"),
-        (["gelu", "--dtypes", "int32"], "no dtype of gelu named 'int32'"),
-        (["gelu", "--strategy", "brute"], "no strategy named 'brute'; did you mean 'brute_force'"),
-        (["gelu", "--kind", "wall"], "no kind of time named 'wall'"),
-        (["gelu", "--most", "5"], "leave out --most, or add --strategy random_sample"),
-        (["gelu", "--budget", "0"], "give a positive number of seconds"),
-        (["gelu", "--device", "cpu"], "cannot tune on the CPU: .*leave out --device"),
-        (["gelu", "-o", ""], "--output is empty"),
-    ],
-)
-def test_bad_input_is_said(words, message):
-    done = said(*words)
-    assert done.exit_code == 2
-    assert re.search(message, done.output), done.output
-
-
-def test_a_kernel_of_ones_own_without_tunables_is_told_what_to_declare():
-    done = said(Path(__file__).parents[3] / "bench" / "examples" / "softmax.py", "--dry-run")
-    assert done.exit_code == 2
-    assert re.search("softmax has nothing to tune; declare launch parameters in .*softmax.py: tunables=", done.output)
-
-
-def test_without_a_gpu_it_says_why_and_what_to_type(monkeypatch):
+def test_without_a_gpu_or_kernel_tuner_it_says_what_to_type(monkeypatch):
     monkeypatch.setattr(cuda, "missing", lambda: "no NVIDIA driver")
     done = said("gelu")
     assert done.exit_code == 2
     assert "cannot tune here: no NVIDIA driver, and how long a launch takes on a CPU says nothing" in done.output
     assert "`cudalab tune gelu --dry-run`" in done.output
-
-
-def test_without_kernel_tuner_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(tune, "find_spec", lambda name: None)
     assert "pip install -e '.[tune]'" in said("gelu").output

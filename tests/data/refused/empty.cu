@@ -1,0 +1,1 @@
+template <class T> __device__ void f(T* x) {}

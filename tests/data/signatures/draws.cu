@@ -1,0 +1,1 @@
+__global__ void draws(double* y, long long n, unsigned long long seed) {}

@@ -1,0 +1,1 @@
+__global__ void hist(const unsigned char* data, int* bins, size_t n) {}

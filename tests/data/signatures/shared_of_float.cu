@@ -1,0 +1,3 @@
+__global__ void k(const scalar_t* x, scalar_t* y, int n);
+__global__ void other(const scalar_t* x, scalar_t* y, int n) { if (n) { y[0] = x[0]; } }
+__global__ void k(const scalar_t* x, scalar_t* y, int n) { extern __shared__ float tile[]; }
