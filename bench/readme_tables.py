@@ -145,6 +145,10 @@ LINES: dict[str, tuple[str, Callable[[Results], str]]] = {
         "What does a CUDA Graph gain for a small training step?",
         as_fast("small", "graph", "times as fast in wall time"),
     ),
+    "transformer": (
+        "What do cudalab.nn's modules gain in the training of a transformer?",
+        as_fast("llama", "cudalab.nn", "times as fast a step"),
+    ),
     "zero-grad": ("What does `set_to_none` gain over zeros?", as_fast("large", "none", "times as fast a step")),
 }
 
