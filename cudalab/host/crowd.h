@@ -25,6 +25,7 @@ public:
     CUDALAB_UNWATCHED void join() {
         for (unsigned i = 0; i < number_started(); ++i) pthread_join(workers[i], nullptr);
     }
+    CUDALAB_UNWATCHED bool alone() const { return !started; }  // whether the one that begins the launch runs all blocks
     CUDALAB_UNWATCHED void begin() { ++working, agree(); }
     CUDALAB_UNWATCHED void end() {
         pthread_mutex_lock(&lock);

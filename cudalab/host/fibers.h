@@ -124,6 +124,7 @@ public:
             if (shared) return races.touch(address, address, bytes, writes, now), true;
             if (touch_in(*others, address, bytes, writes, now)) return true;
         }
+        globals->is_alone(workers.alone());
         return globals->touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
     }
     CUDALAB_UNWATCHED void leave(const void* address, size_t bytes, bool writes, const void* code) {
@@ -240,6 +241,9 @@ private:
 
     // No warp can continue. Wakes the threads whose condition holds, and those that look at memory again and again.
     bool look_again() {
+#if CUDALAB_RACES
+        globals->settle();
+#endif
         unsigned looking = 0, woken = 0, unsure = 0;
         for (unsigned t = 0; t < count; ++t) {
             fiber& one = fibers[t];
