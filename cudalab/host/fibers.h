@@ -10,6 +10,7 @@
 namespace cudalab {
 
 struct awaited_copies;
+const char* room_behind_arrays();  // of the static shared arrays of the kernel: nobody uses it
 
 class block_runner {
 public:
@@ -117,6 +118,7 @@ public:
             if (races.holds(looked)) globals->hears(current);
             handed.goes_on(current);
         }
+        if (size_t(static_cast<const char*>(address) - room_behind_arrays()) < room_bytes) return beyond_arrays(address, bytes, writes, code);
         if (strength != plain && shared) globals->hears(current);
         if (strength != plain) races.flush(), globals->settle(), handed.atomic(current, address, bytes, writes);
         if (shared || others) {
@@ -126,6 +128,14 @@ public:
         }
         globals->is_alone(workers.alone());
         return globals->touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
+    }
+    CUDALAB_UNWATCHED bool beyond_arrays(const void* address, size_t bytes, bool writes, const void* code) {
+        const uint3 a = me().index;
+        current_outcome->failed.record("%s %zu bytes outside an array: %zu bytes beyond the last of its static shared arrays, at @%zx@, "
+                                "block (%u,%u,%u), thread (%u,%u,%u)", writes ? "writes" : "reads", bytes,
+                                size_t(static_cast<const char*>(address) - room_behind_arrays()), size_t(code) - size_t(races.base),
+                                blockIdx.x, blockIdx.y, blockIdx.z, a.x, a.y, a.z);
+        return false;
     }
     CUDALAB_UNWATCHED void leave(const void* address, size_t bytes, bool writes, const void* code) {
         if (!in_thread) return;

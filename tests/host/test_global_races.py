@@ -95,6 +95,16 @@ def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(watc
         run(watched, entry, 2, 64, x, part, y, np.int32(n))
 
 
+def test_an_access_beyond_the_last_static_shared_array_is_an_overrun():
+    module = compiled("""__global__ void next(float* y, int by) { __shared__ float s[64];
+        s[threadIdx.x] = threadIdx.x; __syncthreads(); y[threadIdx.x] = s[threadIdx.x + by]; }""")
+    run(module, "next", 1, 64, np.zeros(64, np.float32), np.int32(0))
+    with pytest.raises(
+        OverrunError, match="reads 4 bytes outside an array: 0 bytes beyond the last of its static shared"
+    ):
+        run(module, "next", 1, 64, np.zeros(64, np.float32), np.int32(1))
+
+
 ORDERED = """
 #include <cuda/atomic>
 #define ARGS const float* x, float* part, float* y, int n
