@@ -19,7 +19,7 @@ from cudalab.checks import nans, thresholds
 from cudalab.checks.expected import Expected, Invalid, results
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN, PEAK, SCALARS
+from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN, NEGATIVE, PEAK, SCALARS
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 from cudalab.spec.sized import AFFORDABLE
 
@@ -261,9 +261,28 @@ def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) ->
     normal = {name: rng.standard_normal((1 + kind.complex, *drawn[name].shape)) for name in names}
     for scale in scales:
         made = {name: _as(kind, [MAKERS[which](part, scale) for part in normal[name]]) for name in names}
+        if which == NEGATIVE and kind.floating and not kind.complex:
+            made |= _positive(kernel, drawn, names[0])
         if defined(kernel, dtype, drawn | made, which):
             return drawn | made
     return drawn
+
+
+def _positive(kernel: Kernel, drawn: Arrays, besides: str) -> Arrays:
+    """The magnitudes of all other numbers that look free: sums and products with the negative ones are negative.
+
+    A maximum of products that begins at 0, such as that of an attention, shows nowhere else.
+    """
+    return {
+        name: np.abs(array)
+        for name, array in drawn.items()
+        if name != besides and array.dtype.name in DTYPES and _is_real(array) and _replaceable(kernel, name, array)
+    }
+
+
+def _is_real(array: np.ndarray) -> bool:
+    known = DTYPES[array.dtype.name]
+    return known.floating and not known.complex
 
 
 def _as(kind: DType, parts: list[np.ndarray]) -> np.ndarray:

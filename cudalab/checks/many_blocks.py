@@ -29,6 +29,7 @@ from cudalab.spec.launch import MAX_GRID_Y, Launch
 IN_ONE = 256  # blocks in one direction of the grid: what 8 bits count
 CAP = 1  # blocks in one direction from which on a grid may stop growing
 IN_ALL = (1 << 16, 1024)  # blocks: what 16 bits count, and the threads of a block
+HELD = 132  # blocks of a cooperative launch, at most: one on each multiprocessor of an H200
 SPARE = 8  # a grid has one block in so many more, since what one block adds to a sum may be within the budget
 SMALL = 1 << 16  # elements, at most, of a shape that is made longer
 THREADS, ELEMENTS = 1 << 20, 5 << 20  # of a size, at most
@@ -202,7 +203,9 @@ class _Grids:
             if max(launch.dims[0][1:]) > MAX_GRID_Y:
                 self.refusal = f"a grid of {launch.dims[0]} has more than {MAX_GRID_Y:,} blocks in y or z"
                 return ()
-        return () if any(launch.cooperative for launch in launches) else launches  # a GPU must hold all blocks at once
+        if any(launch.cooperative and math.prod(launch.dims[0]) > HELD for launch in launches):
+            return ()  # a GPU must hold all blocks at once
+        return launches
 
 
 def shapes(kernel: Kernel, dtype: DType, tried: Iterable[Shape]) -> tuple[dict[Shape, int], dict[str, str]]:

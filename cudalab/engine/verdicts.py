@@ -37,7 +37,10 @@ REFERENCE = "numpy"  # the backend that runs the spec's reference
 OTHER_VALUES = "with other values in the same inputs"
 KEPT = ": are results kept from an earlier call?"
 WRITTEN_IN = ": this is the result for {}; is that value written into the code?"
-UNSET = ", where a local variable without a value is 0: is one read before it is set?"
+UNSET = (
+    ", where a local variable without a value is 0, and volatile values that no fence follows are seen late: is one "
+    "read before it is set?"
+)
 TAKES_NO_OTHER = ": if it takes no other value, say others=() in its Scalar"
 ALIGNED = " (the check moves arrays off their alignment: does the kernel need `aligned={}` in its spec?)"
 CHOSEN = (

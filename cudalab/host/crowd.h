@@ -25,6 +25,7 @@ public:
     CUDALAB_UNWATCHED void join() {
         for (unsigned i = 0; i < number_started(); ++i) pthread_join(workers[i], nullptr);
     }
+    CUDALAB_UNWATCHED bool alone() const { return !started; }  // whether the one that begins the launch runs all blocks
     CUDALAB_UNWATCHED void begin() { ++working, agree(); }
     CUDALAB_UNWATCHED void end() {
         pthread_mutex_lock(&lock);
@@ -49,7 +50,9 @@ public:
     }
 
     // A round of the block changed nothing, as far as is known; `sure`: nothing that its threads wait for. Returns false if
-    // no block can continue.
+    // no block can continue: each has voted for that twice. A vote of the first time may be older than the last change of
+    // another block, if the system has not let the voter run since; the second vote follows rounds that began when all
+    // others waited already.
     CUDALAB_UNWATCHED bool waited(member& one, unsigned threads, bool sure) {
         if (!one.rounds++) {
             pthread_mutex_lock(&lock);
@@ -68,9 +71,10 @@ public:
         if (turn != one.since) {
             one.since = turn, one.rounds = 1;
             clock_gettime(CLOCK_MONOTONIC, &one.start);
-        } else if (one.rounds > 500 && elapsed(one.start) > (sure ? 1 : 20)) {
+        } else if (turn == agreed ? one.rounds > 32 : one.rounds > 500 && elapsed(one.start) > (sure ? 1 : 20)) {
             if (one.vote != turn) one.vote = turn, ++votes;
-            stuck = votes == working;
+            stuck = votes == working && turn == agreed;
+            if (votes == working && !stuck) agree(), agreed = turn;
         }
         pthread_mutex_unlock(&lock);
         if (help) start(work, job);
@@ -101,7 +105,7 @@ private:
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_t workers[most];
     unsigned started = 0, working = 0, idle = 0, votes = 0;
-    unsigned long long turn = 1;
+    unsigned long long turn = 1, agreed = 0;  // the turn that began when all had voted; only a change ends it
 };
 
 }  // namespace cudalab

@@ -10,6 +10,7 @@
 namespace cudalab {
 
 struct awaited_copies;
+const char* room_behind_arrays();  // of the static shared arrays of the kernel: nobody uses it
 
 class block_runner {
 public:
@@ -117,6 +118,7 @@ public:
             if (races.holds(looked)) globals->hears(current);
             handed.goes_on(current);
         }
+        if (size_t(static_cast<const char*>(address) - room_behind_arrays()) < room_bytes) return beyond_arrays(address, bytes, writes, code);
         if (strength != plain && shared) globals->hears(current);
         if (strength != plain) races.flush(), globals->settle(), handed.atomic(current, address, bytes, writes);
         if (shared || others) {
@@ -124,7 +126,16 @@ public:
             if (shared) return races.touch(address, address, bytes, writes, now), true;
             if (touch_in(*others, address, bytes, writes, now)) return true;
         }
+        globals->is_alone(workers.alone());
         return globals->touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
+    }
+    CUDALAB_UNWATCHED bool beyond_arrays(const void* address, size_t bytes, bool writes, const void* code) {
+        const uint3 a = me().index;
+        current_outcome->failed.record("%s %zu bytes outside an array: %zu bytes beyond the last of its static shared arrays, at @%zx@, "
+                                "block (%u,%u,%u), thread (%u,%u,%u)", writes ? "writes" : "reads", bytes,
+                                size_t(static_cast<const char*>(address) - room_behind_arrays()), size_t(code) - size_t(races.base),
+                                blockIdx.x, blockIdx.y, blockIdx.z, a.x, a.y, a.z);
+        return false;
     }
     CUDALAB_UNWATCHED void leave(const void* address, size_t bytes, bool writes, const void* code) {
         if (!in_thread) return;
@@ -240,6 +251,9 @@ private:
 
     // No warp can continue. Wakes the threads whose condition holds, and those that look at memory again and again.
     bool look_again() {
+#if CUDALAB_RACES
+        globals->settle();
+#endif
         unsigned looking = 0, woken = 0, unsure = 0;
         for (unsigned t = 0; t < count; ++t) {
             fiber& one = fibers[t];

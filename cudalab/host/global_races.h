@@ -7,6 +7,9 @@
 // atomic access of a thread acquires what all blocks have published until another block last changed that address (flags.h),
 // for the other threads of its block after a barrier, and an operation of a warp orders like a barrier. But a relaxed access
 // of cuda::atomic, whose author chose the order, acquires only with a fence behind it.
+//
+// Two volatile accesses are no race, but a value that is written without a fence behind it may be seen late, after a counter
+// or flag of its block. So a block's first read of it finds the value of before. Where the result depends on it, it is wrong.
 #pragma once
 
 namespace cudalab {
@@ -138,7 +141,9 @@ public:
         if (beside) return outside(*beside, static_cast<const char*>(address) - beside->start, bytes, writes, thread, code);
         return true;
     }
+    // After an access, before anything else happens.
     CUDALAB_UNWATCHED void settle() {
+        if (late.bytes) memcpy(late.at, late.value, late.bytes), late.bytes = 0;
         const size_t bytes = waiting;
         waiting = 0;
         if (!bytes || (change.kind == plain && !memcmp(before, at, bytes))) return;
@@ -147,10 +152,12 @@ public:
             for (const access& read : one.reads)
                 if (conflict(read, fresh, false, true)) return tell(read, "reads", fresh, "writes", bytes), false;
             if (one.write.block != fresh.block || one.write.kind != plain || fresh.kind == plain ||
-                one.write.thread != fresh.thread) one.write = fresh;
+                one.write.thread != fresh.thread) one.write = fresh, note_earlier(one, fresh, bytes);
             return true;
         });
     }
+    // Whether one worker of the operating system runs all blocks: no other one may write while a value is put back.
+    CUDALAB_UNWATCHED void is_alone(bool so) { alone = so; }
 
 private:
     // Whether to follow one more access of a thread. Plain accesses outside of the arrays may be the scheduler's own.
@@ -169,7 +176,12 @@ private:
         uint32_t moment;  // of its block's handovers
         uintptr_t code;
     };
-    struct cell { access write, reads[2]; };
+    struct cell {
+        access write, reads[2];
+        char earlier[8];     // what was there before a volatile write
+        uint8_t bytes;       // of it; 0: it is not known
+        uint32_t late_for;   // the last block that has read it in place of what was written
+    };
     struct watched {
         const char* start;
         size_t bytes;
@@ -208,8 +220,21 @@ private:
             if (conflict(here.write, read, true, false)) return tell(here.write, "writes", read, "reads", bytes), false;
             access* const kept = here.reads;
             kept[!kept[0].block || (kept[0].block == read.block && kept[0].thread == read.thread) ? 0 : 1] = read;
+            if (here.bytes == bytes) find_earlier(here, read, const_cast<char*>(one.start) + offset);
             return true;
         });
+    }
+    // Let this read find the earlier value, if it may come before what another block has written, for all that orders the two.
+    CUDALAB_UNWATCHED void find_earlier(cell& one, const access& read, char* place) {
+        if (!alone || one.write.block == read.block || one.late_for == read.block || is_acquired(one.write, read.thread)) return;
+        one.late_for = read.block, late.at = place;
+        memcpy(late.value, place, one.bytes), memcpy(place, one.earlier, one.bytes);
+        late.bytes = one.bytes;
+    }
+    CUDALAB_UNWATCHED void note_earlier(cell& one, const access& fresh, size_t bytes) {
+        const bool whole = fresh.kind == volatile_access && bytes == in->granule && bytes <= sizeof one.earlier;
+        one.bytes = whole ? uint8_t(bytes) : 0, one.late_for = 0;
+        if (whole) memcpy(one.earlier, before, bytes);
     }
     CUDALAB_UNWATCHED bool conflict(const access& old, const access& fresh, bool old_writes, bool writes) const {
         if (!old.block || old.low >= fresh.high || fresh.low >= old.high) return false;
@@ -359,6 +384,8 @@ private:
     watched* in = nullptr;
     const char* at = nullptr;
     access change;
+    struct { char* at; size_t bytes; char value[8]; } late = {};  // what to put back after a read
+    bool alone = false;
 };
 #endif
 

@@ -124,6 +124,9 @@ struct launch {
 
 static thread_local outcome last_outcome;
 CUDALAB_ROOM(last)
+#if CUDALAB_FIBERS
+CUDALAB_UNWATCHED const char* room_behind_arrays() { return room_first < room_last ? room_first : room_last; }
+#endif
 
 int run_launch(uint3 grid, uint3 block, size_t shared, void** arguments, kernel_body body, unsigned workers, bool contends) {
     watch();

@@ -53,8 +53,11 @@
 // Static shared arrays are thread-local variables of the kernel, and those of the runtime follow. The compiler lays them
 // out in the order of their definitions or in the reverse one, so there is room at both ends: a kernel that writes a
 // little past an array does not change them.
+namespace cudalab {
+constexpr unsigned room_bytes = 4096;
+}
 #if CUDALAB_RUNTIME
-#define CUDALAB_ROOM(name) __attribute__((used)) static __thread char room_##name[4096];
+#define CUDALAB_ROOM(name) __attribute__((used)) static __thread char room_##name[cudalab::room_bytes];
 #else
 #define CUDALAB_ROOM(name)
 #endif

@@ -17,7 +17,7 @@
 namespace cudalab {
 
 // How an access is ordered with others. A relaxed one is atomic, and what another block did before is there only after a fence.
-enum strength : unsigned { plain, atomic_access, block_scope, relaxed };
+enum strength : unsigned { plain, atomic_access, block_scope, relaxed, volatile_access };
 
 #if CUDALAB_RACES
 // What the threads of a block know of each other by fences and atomic accesses, without a barrier. A moment is the number of

@@ -11,7 +11,7 @@ CUDALAB_UNWATCHED inline void touched_volatile(const void* address, size_t bytes
         fail("@%zx@: " CUDALAB_WHERE ": volatile shared memory cannot run on the CPU; such code expects the lanes of a warp to move in "
              "lockstep, which no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()",
              size_t(code) - size_t(running->module_base()), CUDALAB_HERE);
-    touched(address, bytes, writes, atomic_access, code);
+    touched(address, bytes, writes, volatile_access, code);
     if (writes) changed();
     else running->looked(address, digest(address, bytes), code);
 #if CUDALAB_RACES

@@ -158,7 +158,7 @@ def errors(run: Results, shown: Sequence[Case], names: Collection[str] | None = 
     `shown` are the rows of the table, `names` its columns; None: all.
     """
     names = _columns(run) if names is None else names
-    lines = [*hints.budgets(run), *hints.proposals(run)]
+    lines = [*hints.budgets(run), *hints.proposals(run), *hints.multiples(run)]
     if "max ULP" in names and any(c.parity for c in shown):
         lines.append("max ULP: largest error against float64, in units in the last place of the dtype.")
     said = [text for name, text in OF_CHECKS.items() if name in names] if run.kind == "check" else []

@@ -43,6 +43,8 @@ def budgets(run: Results) -> list[str]:
 
 NEAR = 8  # times NumPy's error in float32: an entry that errs by more has another fault than rounding
 FAR = 1000  # ULP: an error that large is one of an element near 0
+FEW = 2  # lengths that are right, and that are wrong, at least
+STEPS = tuple(2**i for i in range(1, 11))  # what tiles and vectors are multiples of
 MARGIN = 1.5  # times the largest error that was seen
 
 
@@ -62,6 +64,36 @@ def proposals(run: Results) -> list[str]:
         seen = f"numpy {numbers.ulp(numpy)} ULP, yours {numbers.ulp(ours)}"
         lines.append(f"{kernel} {dtype}: {seen}: Budget({enough:g}) takes both, if they differ by rounding alone.")
     return lines
+
+
+def multiples(run: Results) -> list[str]:
+    """For entries that are right wherever a length of the first input is a multiple, and nowhere else, what to write.
+
+    `shape` is that of the first input. Special inputs, moved arrays and sizes that the check chose say nothing of it.
+    """
+    found: dict[tuple[str, str], list[Case]] = {}
+    for case in () if run.of_study else run.cases:
+        if case.backend in record.ENTRIES and "," not in case.size and case.status != record.SKIPPED:
+            found.setdefault((case.kernel, case.label), []).append(case)
+    return [
+        f"{kernel}, {label}: right where length {axis + 1} of the first input is a multiple of {most}, and wrong where "
+        f"it is none of {least}: is the rest of a row or of a vector missing? If it is to be so, say it of that "
+        f'dimension: dims={{"NAME": "multiple of {most}"}}.'
+        for (kernel, label), cases in found.items()
+        for axis, least, most in _multiple(cases)
+    ]
+
+
+def _multiple(cases: Sequence[Case]) -> list[tuple[int, int, int]]:
+    """The axis of the shapes, and the least and the largest step, whose multiples alone are right; none if unclear."""
+    ranks = {len(case.shape) for case in cases}
+    for axis in range(ranks.pop() if len(ranks) == 1 else 0):
+        right = {case.shape[axis] for case in cases if case.status == record.OK}
+        wrong = {case.shape[axis] for case in cases if case.status != record.OK}
+        steps = [s for s in STEPS if not any(n % s for n in right) and all(n % s for n in wrong)]
+        if steps and min(len(right), len(wrong)) >= FEW:
+            return [(axis, steps[0], steps[-1])]
+    return []
 
 
 def _seen(cases: Sequence[Case]) -> float:

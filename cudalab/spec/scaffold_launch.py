@@ -25,6 +25,7 @@ VALUES = (  # what numbers of these names usually are
     (r"(\w*_)?scale|factor|temperature", 0.7),
 )  # fmt: skip
 WHOLE = ((r"(\w*_)?seed\d*", 7), (r"(philox_?|rng_?)?(offset|subsequence|counter)", 3))  # of random numbers
+_HANDLE = re.compile(r"\b(?:cuda(?:Texture|Surface)Object_t|CUtensorMap)\b")  # of what the host makes
 
 
 EXPECTED = "the grid and block that the kernel expects"
@@ -82,8 +83,12 @@ def launched(form: Form, named: Mapping[str, str], values: Values, follows: Set[
             arguments.append(f"{of}.dtype.type({taken[-1]})" if of else taken[-1])
         elif not whole:
             of = form.type_of(parameter).replace('"', "'")
-            arguments.append(f'todo("{name} of type {of}: a NumPy scalar of its size")')
-            asks.append(f"{name}; if {of} is a struct, let the kernel take its members as parameters")
+            if _HANDLE.search(of):
+                wanted = f"{name}: a launch passes no {of}; let the kernel read an array in its place"
+            else:
+                wanted = f"{name} of type {of}: a NumPy scalar of its size"
+                asks.append(f"{name}; if {of} is a struct, let the kernel take its members as parameters")
+            arguments.append(f'todo("{wanted}")')
         elif name in form.layout.chosen:
             arguments.append(f"np.{whole}({form.layout.chosen[name]})")
         elif length := lengths.express(name) or host.length(name):

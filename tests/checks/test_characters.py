@@ -98,6 +98,14 @@ def test_integers_are_replaced_only_where_the_lab_draws_them(tmp_path):
     assert np.array_equal(made(k, "large", dtype("int32"))["x"], k.make((8, 40), dtype("int32"), 1)["x"])
 
 
+def test_negative_values_meet_positive_ones(tmp_path):
+    """A maximum of products that begins at 0, as in an attention, is right where some product is positive."""
+    x = characters.arrays(
+        kernel(tmp_path, lambda q, k: (q * k).max(axis=1, keepdims=True) + 0 * q), (8, 40), F32, "negative", 1
+    )
+    assert x["q"].max() < -100 and (x["q"] * x["k"]).max() < 0
+
+
 @pytest.mark.parametrize("name", ["int8", "uint8", "int64"])
 def test_integers_of_one_sign_stay_within_their_dtype(tmp_path, name):
     """A maximum that starts at 0, or a bitwise AND that starts at 0, is right for values of the whole range."""

@@ -29,9 +29,9 @@ CU = """__global__ void k(const float* x, float* y, int n) {
 """
 
 
-def launched(grid, threads=64):
+def launched(grid, threads=64, **how):
     def launch(x, y):
-        return Launch(tuple(grid(*x.shape)), (threads,), (x, y, np.int32(x.size)))
+        return Launch(tuple(grid(*x.shape)), (threads,), (x, y, np.int32(x.size)), **how)
 
     return launch
 
@@ -255,6 +255,13 @@ def test_a_grid_with_an_end_is_tried_beyond_what_it_covers(tmp_path, cap):
     k = kernel(tmp_path, lambda n: (min(blocks(n, 64), cap),))
     past = [n for (n,) in found(k)[0] if blocks_at(k, (n,)) == (cap, 1, 1) and n > 64 * cap]
     assert (max(past) < 2 * 64 * cap) if past else cap < 16  # 1,000 elements, which are tried anyway, are beyond
+
+
+@pytest.mark.parametrize(("cap", "tried"), [(32, True), (132, True), (1 << 30, False)])
+def test_a_cooperative_grid_that_a_gpu_can_hold_is_tried_beyond_what_it_covers(tmp_path, cap, tried):
+    k = kernel(tmp_path, entries={"k": launched(lambda n: (min(blocks(n, 64), cap),), cooperative=True)})
+    shapes, lacking = found(k)
+    assert any(n > 64 * cap for (n,) in shapes) == tried and not lacking
 
 
 @pytest.mark.parametrize("caps", [(64, 64), (4, 4), (100, 1), (1, 9), (64, 1 << 20)])

@@ -158,6 +158,13 @@ def test_a_spec_that_is_not_filled_in_ends_a_run_at_once_and_names_every_place(w
         )
 
 
+def test_of_a_texture_new_says_that_the_kernel_is_to_read_an_array():
+    Path("t.cu").write_text("__global__ void t(cudaTextureObject_t image, float* y, int n) { y[n] = 0; }")
+    ran("new", "t.cu")
+    said = "image: a launch passes no cudaTextureObject_t; let the kernel read an array in its place"
+    assert f'todo("{said}")' in Path("t.py").read_text()
+
+
 def test_a_name_of_the_lab_or_of_python_does_not_break_the_spec():
     code = "__global__ void f(const int* in, const int* inputs, int* lambda, long long np, unsigned k) {}"
     Path("k.cu").write_text(code)

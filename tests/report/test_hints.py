@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from cudalab import report
 from cudalab.report import hints
@@ -85,3 +86,23 @@ def test_the_allowed_error_stands_beside_the_error():
     assert re.search(r"host:a +right +60 +by atol +100 %", beyond) and "\nby atol: the element is near 0" in beyond
     hidden = report.render(run(near("host:a", 60.0, 8.2e11), near("host:a", 61.0, 64)), "table")
     assert "by atol" not in hidden  # the row shows the larger error, and what is allowed there
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "step"),
+    [
+        ([4, 1024, 8], [1, 31, 255], 4),
+        ([64, 1024], [1, 96, 31], 64),
+        ([4, 1024], [1], 0),
+        ([4, 6], [8, 3], 0),
+        ([4], [1, 3], 0),
+    ],
+)
+def test_an_entry_that_is_right_at_multiples_alone_is_told_how_to_say_so(right, wrong, step):
+    cases = [replace(case("host:a", wrong=n in wrong), shape=(7, n), size=f"7x{n}") for n in (*right, *wrong)]
+    special = replace(case("host:a", wrong=1), shape=(7, 64), size="7x64, zeros")
+    said = hints.multiples(run(*cases, special))
+    assert len(said) == bool(step)
+    assert not said or (
+        f'dims={{"NAME": "multiple of {step}"}}' in said[0] and "length 2 of the first input" in said[0]
+    )
