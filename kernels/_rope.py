@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import Budget, Launch, blocks, counted, draw
-from cudalab.base.errors import InputError
+from cudalab import Budget, InputError, Launch, blocks, counted, draw
 from cudalab.kernels._h200 import MULTIPROCESSORS
 
 THREADS = 256  # of a block

@@ -48,7 +48,10 @@ def test_a_study_that_calls_a_kernel_names_it(name):
     study = found.study(name)
     text = Path(study.file).read_text()
     called = {kernel for kernel in find.kernels() if f'kernels.by_name("{kernel}")' in text}
-    assert called == set(study.kernels)
+    if "cudalab.nn" in text:  # whose modules call kernels
+        assert called < set(study.kernels)
+    else:
+        assert called == set(study.kernels)
 
 
 def test_a_changed_source_is_named():

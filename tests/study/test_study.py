@@ -743,7 +743,8 @@ def test_agreement_of_results(got, want, tolerance, ok):
 
 
 def test_a_tolerance_that_is_measured_goes_before_those_of_the_variant_and_the_study():
-    off = works(1.01, tolerance=0.02), works(1.01), works(1.01, tolerance=0.005)
+    wrong = 1.01 * RIGHT
+    off = works(wrong, tolerance=0.02), works(wrong), works(wrong, tolerance=0.005)
     named = {"measured": (off[0], 1e-3), "not": (off[1], 0.02), "too small": (off[2], 0.02)}
     variants = [Variant(label, make, tolerance=own) for label, (make, own) in named.items()]
     rows = measured(study(Variant("base", works()), *variants, sizes={"tiny": {"n": 1}}, rounds=1))

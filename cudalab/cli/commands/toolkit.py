@@ -7,7 +7,7 @@ import click
 @click.option("--cuda", default="", metavar="VERSION",
               help="Version of CUDA, such as 13.0; installs it from wheels. Default: the driver's.")  # fmt: skip
 def command(cuda: str) -> None:
-    """Install what a GPU needs where there is a driver and no CUDA toolkit.
+    """Install nvcc and PyCUDA where a GPU has a driver and no toolkit.
 
     Where nvcc is neither on PATH nor in CUDA_ROOT or CUDA_HOME, installs it and CUDA's headers from wheels of the
     driver's version, into a folder of this environment, and then builds PyCUDA against them. What is there stays. The
