@@ -8,7 +8,7 @@ from on_cpu import ORDERS, aligned, run, source
 from on_cpu import watched as compiled
 
 from cudalab import host
-from cudalab.base.errors import LaunchError, NotOnCpu
+from cudalab.base.errors import LaunchError
 
 CU = "copies.cu"
 SOURCE = source(CU)
@@ -168,23 +168,6 @@ def test_copies_and_arrivals_that_a_gpu_does_not_take(wrong_copies, entry, value
 @pytest.fixture(scope="module")
 def wrong_copies() -> host.Module:
     return host.load(WRONG_COPIES, name="copy.cu")
-
-
-BARRIER = "__shared__ cuda::barrier<cuda::thread_scope_block"
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        (f"{BARRIER}, F> b; b.arrive_and_wait();", "a cuda::barrier with a completion"),
-        (f"{BARRIER}> b; *x = *cuda::device::barrier_native_handle(b);", "PTX on the"),
-        ("cuda::atomic_ref<F> a(*new F); a.store(F{});", "an atomic of this size"),
-    ],
-)
-def test_what_a_barrier_or_an_atomic_cannot_do_is_refused_with_its_line(line, says):
-    text = "#include <cuda/barrier>\nstruct F { long x[2]; __device__ void operator()() {} };\n"
-    with pytest.raises(NotOnCpu, match=f"^k.cu:4: {says}.* cannot run on the CPU"):
-        host.load(f"{text}__global__ void k(long* x) {{\n  {line} }}", name="k.cu")
 
 
 @pytest.mark.sweep

@@ -10,7 +10,7 @@ import pytest
 from on_cpu import run
 
 from cudalab import host
-from cudalab.base.errors import InputError, LaunchError, NotFound, NotOnCpu, OverrunError
+from cudalab.base.errors import InputError, LaunchError, NotFound, OverrunError
 
 CONSTANTS, GRID, CLUSTER, POLL = (
     (on_cpu.DATA / "launch" / name).read_text() for name in ("constants.cu", "grid_sync.cu", "cluster.cu", "poll.cu")
@@ -273,14 +273,12 @@ __global__ void lanes(int* out, const int* x) {
     any.sync();
     *out = any.size() * 10 + any.thread_rank(), out += 64;
 }
-__global__ void wide(int* out) { auto tile = cg::tiled_partition<64>(cg::this_thread_block()); tile.sync(); }
 """
 
 
 def test_tiles_scans_coalesced_threads_and_partitions():
-    text = LANES[: LANES.index("__global__ void wide")]
     x = np.random.default_rng(0).integers(0, 50, 64).astype(np.int32)
-    out = run(host.load(text), "lanes", 1, 64, np.full((10, 64), -99, np.int32), x)
+    out = run(host.load(LANES), "lanes", 1, 64, np.full((10, 64), -99, np.int32), x)
     i = np.arange(64)
     np.testing.assert_array_equal(out[0], i // 8 % 4 * 100 + 4 * 10 + i % 8)
     np.testing.assert_array_equal(out[1], x.reshape(8, 8).cumsum(1).reshape(-1))
@@ -300,11 +298,6 @@ def test_tiles_scans_coalesced_threads_and_partitions():
     np.testing.assert_array_equal(out[7].reshape(8, 8), np.where(odd, total, 8 - total))
     np.testing.assert_array_equal(out[8].reshape(8, 8), np.repeat(2 * x.reshape(8, 8)[:, 3:4], 8, 1))
     np.testing.assert_array_equal(out[9], 40 + i % 4)
-
-
-def test_a_tile_of_several_warps_is_refused_by_name():
-    with pytest.raises(NotOnCpu, match=r"lanes.cu:36: a tile of more than 32 threads cannot run on the CPU"):
-        host.load(LANES, name="lanes.cu")
 
 
 # ---- constants ---------------------------------------------------------------------------------------------------
