@@ -126,50 +126,6 @@ def test_what_is_said_of_a_bug(mistaken, bug, says):
         is_right(mistaken, bug[0], TILES, "alternating", f"bug_{BUGS.index(bug)}")
 
 
-WRONG_COPIES = """#include <cuda_pipeline.h>
-#include <cuda/barrier>
-#include <utility>
-__global__ void size(float* x, int bytes) { __shared__ alignas(16) float s[8];
-    __pipeline_memcpy_async(s, x, bytes); }
-__global__ void to(float* x, int at) { __shared__ alignas(16) float s[8];
-    __pipeline_memcpy_async(s + at, x, 16); }
-__global__ void from(float* x, int at) { __shared__ alignas(16) float s[8];
-    __pipeline_memcpy_async(s, x + at, 8); }
-__global__ void no_shared(float* x, int at) { __syncthreads();
-    __pipeline_memcpy_async(x + at, x, 4); }
-__global__ void promise(float* x, int bytes) { __shared__ alignas(16) float s[8];
-    __shared__ cuda::barrier<cuda::thread_scope_block> bar; init(&bar, 1);
-    cuda::memcpy_async(s, x, cuda::aligned_size_t<16>(bytes), bar); }
-__global__ void too_many(int* x, int n) { __shared__ cuda::barrier<cuda::thread_scope_block> bar; init(&bar, 1);
-    bar.wait(bar.arrive(n)); }
-__global__ void written(float* x, int n) { __shared__ float s;
-    __pipeline_memcpy_async(&s, x, 4);
-    __pipeline_commit(); s = 3; __pipeline_wait_prior(0); }
-"""
-
-
-@pytest.mark.parametrize(
-    ("entry", "value", "says"),
-    [
-        ("size", 12, "5: block .* an asynchronous copy of 12 bytes; only 4, 8 or 16 are allowed"),
-        ("to", 2, "7: .* misaligned address: an asynchronous copy of 16 bytes .* its destination, .* 8 bytes off"),
-        ("from", 1, "9: .* misaligned address: an asynchronous copy of 8 bytes .* its source, .* 4 bytes off"),
-        ("no_shared", 1, "11: .* its destination is not in shared memory"),
-        ("promise", 20, r"14: .* aligned_size_t<16>\(20\), which is not a multiple of 16"),
-        ("too_many", 2, "16: .* 2 arrivals at a barrier that still expects 1 of the 1 in this phase"),
-        ("written", 0, "18: .* the destination of this asynchronous copy was written"),
-    ],
-)
-def test_copies_and_arrivals_that_a_gpu_does_not_take(wrong_copies, entry, value, says):
-    with pytest.raises(LaunchError, match=f"copy.cu:{says}"):
-        run(wrong_copies, entry, 1, 1, aligned(np.zeros(16, np.float32)), np.int32(value))
-
-
-@pytest.fixture(scope="module")
-def wrong_copies() -> host.Module:
-    return host.load(WRONG_COPIES, name="copy.cu")
-
-
 @pytest.mark.sweep
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_right_copies_are_no_races(entry):

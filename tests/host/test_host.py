@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -33,7 +34,6 @@ from cudalab.base.errors import (
 )
 
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
-FLAT_OR_NOT = pytest.mark.parametrize("extra", ["", "__syncthreads();"], ids=["flat", "cooperative"])
 
 
 @pytest.fixture(scope="module")
@@ -305,39 +305,40 @@ __global__ void keep(float* y, const float* x) {
     np.testing.assert_array_equal(run(module, "keep", 3, 256, np.zeros_like(x), x, shared=1024), x)
 
 
-@FLAT_OR_NOT
-def test_assert_and_trap_fail_the_launch_and_not_the_process(extra):
-    module = host.load(
-        "#include <cassert>\n"
-        f"__global__ void check(const int* x) {{ {extra} assert(x[threadIdx.x] < 5); }}\n"
-        f"__global__ void trap(int n) {{ {extra} if (threadIdx.x == n) __trap(); }}\n"
-        f"__global__ void at(int n) {{ {extra} assert(threadIdx.y != 2 || blockIdx.x != n); }}\n",
-        name="checks.cu",
-    )
-    x, place = np.arange(8, dtype=np.int32), r"checks.cu:{}: block \({},0,0\), thread \({},0\)"
-    with pytest.raises(LaunchError, match=place.format(2, 0, r"\d,0")):
-        run(module, "check", 1, 8, x)
-    run(module, "check", 1, 5, x)
-    with pytest.raises(LaunchError, match=r"thread \(3,0,0\) called __trap"):
-        run(module, "trap", 1, 8, np.int32(3))
-    with pytest.raises(LaunchError, match=place.format(4, 1, "0,2") + ": assertion failed"):
-        run(module, "at", 2, (1, 3), np.int32(1))
+STOPPED = re.findall(r"^// ([0-9x]+), n=(\d+): (.*)\n__global__ void (\w+)", source("stopped.cu"), re.MULTILINE)
+FLAT = ("check", "trap", "at", "vector", "word")
 
 
-@FLAT_OR_NOT
-def test_a_misaligned_access_is_diagnosed_and_not_a_crash(extra):
-    module = host.load(
-        f"__global__ void copy(float4* y, const float* x) {{ {extra}\n"
-        "    y[threadIdx.x] = reinterpret_cast<const float4*>(x)[threadIdx.x]; }\n"
-        f"__global__ void f(char* x) {{ {extra} if (threadIdx.x & threadIdx.y) *(int*)(x + 1) = 1; }}",
-        name="copy.cu",
-    )
-    x, y = aligned(np.zeros(40, np.float32)), aligned(np.zeros((9, 4), np.float32))
-    run(module, "copy", 1, 8, y, x)
-    with pytest.raises(LaunchError, match=r"copy.cu:2: block .* misaligned address: .* 16 bytes"):
-        run(module, "copy", 1, 8, y, x[1:])
-    with pytest.raises(LaunchError, match=r"block \(0,0,0\), thread \(1,1,0\): misaligned address"):
-        run(module, "f", 1, (2, 2), np.zeros(8, np.int8))
+@pytest.fixture(scope="module")
+def stopping():
+    """The file for kernels that wait for nothing, and for those that may wait."""
+    return {
+        "flat": load("stopped.cu", BARRIER=""),
+        "cooperative": load("stopped.cu", BARRIER="__syncthreads()", COOPERATIVE=""),
+    }
+
+
+def stop(module, entry, block, n):
+    x = aligned(np.arange(64, dtype=np.float32))
+    run(module, entry, 2, tuple(int(size) for size in block.split("x")), x, np.int32(n))
+
+
+@pytest.mark.parametrize(
+    ("mode", "block", "n", "says", "entry"),
+    [(mode, *case) for case in STOPPED for mode in ("flat", "cooperative") if mode != "flat" or case[-1] in FLAT],
+)
+def test_a_kernel_is_stopped_with_its_line(stopping, mode, block, n, says, entry):
+    text = source("stopped.cu")
+    start = text.index(f"__global__ void {entry}(")
+    line = "" if says.startswith("thread") else f"stopped.cu:{text.count(chr(10), 0, text.index('// <-', start)) + 1}: "
+    with pytest.raises(LaunchError, match=re.escape(line) + ".*" + re.escape(says).replace(r"\.\.\.", ".*")):
+        stop(stopping[mode], entry, block, n)
+
+
+@pytest.mark.parametrize(("entry", "n"), [("check", 8), ("trap", 8), ("at", 2), ("vector", 4), ("word", 4)])
+def test_a_kernel_is_not_stopped_without_reason(stopping, entry, n):
+    for module in stopping.values():
+        stop(module, entry, "4x2", n)
 
 
 # ---- the order of blocks, warps and threads ------------------------------------------------------

@@ -58,11 +58,6 @@ def said(module, entry, order="alternating", **how):
     return error_of(module, entry, 4, 64, x, part, y, np.int32(256), order=order, shared=256, **how)
 
 
-@pytest.fixture(scope="module")
-def watched():
-    return compiled(source(CU), CU)
-
-
 @pytest.mark.parametrize("kernel", TRIED, ids=[one.entry for one in TRIED])
 def test_a_race_is_told_with_its_place_and_what_is_in_order_is_none(watched, kernel):
     """A chain's counter, which its blocks read before, is no flag: it shows where several blocks live at once."""
