@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import on_cpu
 import pytest
 from on_cpu import ORDERS, aligned, run, source
 from on_cpu import watched as compiled
@@ -90,14 +91,8 @@ BUGS = [  # entry, what is written, what a mistake makes of it
 
 @pytest.fixture(scope="module")
 def mistaken() -> host.Module:
-    """Every bug as an entry of its own, in one file: each compilation would take seconds."""
-    text = SOURCE[: SOURCE.index("// Double buffering")] + "using barrier = cuda::barrier<cuda::thread_scope_block>;\n"
-    for i, (entry, right, wrong) in enumerate(BUGS):
-        start = SOURCE.index(f"__global__ void {entry}(")
-        body = SOURCE[start : SOURCE.index("\n}\n", start) + 3]
-        assert right in body
-        text += body.replace(f"void {entry}(", f"void bug_{i}(").replace(right, wrong, 1)
-    return host.load(text, name="bugs.cu")
+    head = SOURCE[: SOURCE.index("// Double buffering")] + "using barrier = cuda::barrier<cuda::thread_scope_block>;\n"
+    return on_cpu.mistaken(SOURCE, BUGS, head)
 
 
 def wrong(mistaken, bug, order):
