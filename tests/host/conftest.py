@@ -17,15 +17,14 @@ def _compiler():
 
 @pytest.fixture(scope="module")
 def module(request):
-    """The file of tests/data/host that a file of tests names as `CU`, or the text that it has as `SOURCE`."""
-    here = request.module
-    return host.load(here.SOURCE if hasattr(here, "SOURCE") else on_cpu.source(here.CU), name=here.CU)
+    """The file of tests/data/host that a file of tests names as `CU`."""
+    return host.load(on_cpu.source(request.module.CU), name=request.module.CU)
 
 
 @pytest.fixture(scope="module")
 def watched(request):
-    """The text `SOURCE`, compiled so that races are found."""
-    return on_cpu.watched(request.module.SOURCE, request.module.CU)
+    """The same, compiled so that races are found."""
+    return on_cpu.watched(on_cpu.source(request.module.CU), request.module.CU)
 
 
 @pytest.fixture

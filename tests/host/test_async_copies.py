@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import on_cpu
 import pytest
 from on_cpu import ORDERS, aligned, run, source
 from on_cpu import watched as compiled
 
 from cudalab import host
-from cudalab.base.errors import LaunchError, NotOnCpu
+from cudalab.base.errors import LaunchError
 
 CU = "copies.cu"
 SOURCE = source(CU)
@@ -90,14 +91,8 @@ BUGS = [  # entry, what is written, what a mistake makes of it
 
 @pytest.fixture(scope="module")
 def mistaken() -> host.Module:
-    """Every bug as an entry of its own, in one file: each compilation would take seconds."""
-    text = SOURCE[: SOURCE.index("// Double buffering")] + "using barrier = cuda::barrier<cuda::thread_scope_block>;\n"
-    for i, (entry, right, wrong) in enumerate(BUGS):
-        start = SOURCE.index(f"__global__ void {entry}(")
-        body = SOURCE[start : SOURCE.index("\n}\n", start) + 3]
-        assert right in body
-        text += body.replace(f"void {entry}(", f"void bug_{i}(").replace(right, wrong, 1)
-    return host.load(text, name="bugs.cu")
+    head = SOURCE[: SOURCE.index("// Double buffering")] + "using barrier = cuda::barrier<cuda::thread_scope_block>;\n"
+    return on_cpu.mistaken(SOURCE, BUGS, head)
 
 
 def wrong(mistaken, bug, order):
@@ -124,67 +119,6 @@ def test_a_bug_gives_a_wrong_result_or_an_error(mistaken, bug):
 def test_what_is_said_of_a_bug(mistaken, bug, says):
     with pytest.raises(LaunchError, match=says):
         is_right(mistaken, bug[0], TILES, "alternating", f"bug_{BUGS.index(bug)}")
-
-
-WRONG_COPIES = """#include <cuda_pipeline.h>
-#include <cuda/barrier>
-#include <utility>
-__global__ void size(float* x, int bytes) { __shared__ alignas(16) float s[8];
-    __pipeline_memcpy_async(s, x, bytes); }
-__global__ void to(float* x, int at) { __shared__ alignas(16) float s[8];
-    __pipeline_memcpy_async(s + at, x, 16); }
-__global__ void from(float* x, int at) { __shared__ alignas(16) float s[8];
-    __pipeline_memcpy_async(s, x + at, 8); }
-__global__ void no_shared(float* x, int at) { __syncthreads();
-    __pipeline_memcpy_async(x + at, x, 4); }
-__global__ void promise(float* x, int bytes) { __shared__ alignas(16) float s[8];
-    __shared__ cuda::barrier<cuda::thread_scope_block> bar; init(&bar, 1);
-    cuda::memcpy_async(s, x, cuda::aligned_size_t<16>(bytes), bar); }
-__global__ void too_many(int* x, int n) { __shared__ cuda::barrier<cuda::thread_scope_block> bar; init(&bar, 1);
-    bar.wait(bar.arrive(n)); }
-__global__ void written(float* x, int n) { __shared__ float s;
-    __pipeline_memcpy_async(&s, x, 4);
-    __pipeline_commit(); s = 3; __pipeline_wait_prior(0); }
-"""
-
-
-@pytest.mark.parametrize(
-    ("entry", "value", "says"),
-    [
-        ("size", 12, "5: block .* an asynchronous copy of 12 bytes; only 4, 8 or 16 are allowed"),
-        ("to", 2, "7: .* misaligned address: an asynchronous copy of 16 bytes .* its destination, .* 8 bytes off"),
-        ("from", 1, "9: .* misaligned address: an asynchronous copy of 8 bytes .* its source, .* 4 bytes off"),
-        ("no_shared", 1, "11: .* its destination is not in shared memory"),
-        ("promise", 20, r"14: .* aligned_size_t<16>\(20\), which is not a multiple of 16"),
-        ("too_many", 2, "16: .* 2 arrivals at a barrier that still expects 1 of the 1 in this phase"),
-        ("written", 0, "18: .* the destination of this asynchronous copy was written"),
-    ],
-)
-def test_copies_and_arrivals_that_a_gpu_does_not_take(wrong_copies, entry, value, says):
-    with pytest.raises(LaunchError, match=f"copy.cu:{says}"):
-        run(wrong_copies, entry, 1, 1, aligned(np.zeros(16, np.float32)), np.int32(value))
-
-
-@pytest.fixture(scope="module")
-def wrong_copies() -> host.Module:
-    return host.load(WRONG_COPIES, name="copy.cu")
-
-
-BARRIER = "__shared__ cuda::barrier<cuda::thread_scope_block"
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        (f"{BARRIER}, F> b; b.arrive_and_wait();", "a cuda::barrier with a completion"),
-        (f"{BARRIER}> b; *x = *cuda::device::barrier_native_handle(b);", "PTX on the"),
-        ("cuda::atomic_ref<F> a(*new F); a.store(F{});", "an atomic of this size"),
-    ],
-)
-def test_what_a_barrier_or_an_atomic_cannot_do_is_refused_with_its_line(line, says):
-    text = "#include <cuda/barrier>\nstruct F { long x[2]; __device__ void operator()() {} };\n"
-    with pytest.raises(NotOnCpu, match=f"^k.cu:4: {says}.* cannot run on the CPU"):
-        host.load(f"{text}__global__ void k(long* x) {{\n  {line} }}", name="k.cu")
 
 
 @pytest.mark.sweep

@@ -9,7 +9,7 @@ import on_cpu
 import pytest
 
 from cudalab import host
-from cudalab.base.errors import LaunchError, NotOnCpu
+from cudalab.base.errors import LaunchError
 
 CU = "cub.cu"
 ORDERS = ("alternating", "forward", "reverse", 5)
@@ -179,20 +179,3 @@ def test_a_collective_that_not_all_threads_call_is_remarked_with_the_users_line(
     module = host.load(some.replace("BARRIER", "__syncthreads();"), name="twice.cu")
     launched(module)
     assert "twice.cu:5" in module.remarks["twice"]
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ("cub::BlockMergeSort<int, 64, 1> s;", "this part of CUB cannot run on the CPU: cub::BlockMergeSort"),
-        ("cub::NoSuchThing<int> s;", "cub::NoSuchThing cannot run on the CPU"),
-        ("using R = cub::BlockReduce<int, 64>; __shared__ R::TempStorage t; R(t).SumOfSquares(1);",
-         "cub::BlockReduce::SumOfSquares cannot run on the CPU"),
-        ("curandStatePhilox4_32_10_t s; curand_gamma(&s);", "curand_gamma cannot run on the CPU"),
-        ("__nv_fp8_e8m0 e;", "__nv_fp8_e8m0 cannot run on the CPU"),
-    ],
-)  # fmt: skip
-def test_names_that_are_not_here_are_refused_with_the_line(body, says):
-    head = "#include <cub/cub.cuh>\n#include <curand_kernel.h>\n__global__ void k() {\n"
-    with pytest.raises(NotOnCpu, match=f"^k.cu:4: {says}"):
-        host.load(head + body + " }", name="k.cu")

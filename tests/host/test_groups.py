@@ -10,13 +10,13 @@ import pytest
 from on_cpu import run
 
 from cudalab import host
-from cudalab.base.errors import InputError, LaunchError, NotFound, NotOnCpu, OverrunError
+from cudalab.base.errors import InputError, LaunchError, NotFound, OverrunError
 
 CONSTANTS, GRID, CLUSTER, POLL = (
     (on_cpu.DATA / "launch" / name).read_text() for name in ("constants.cu", "grid_sync.cu", "cluster.cu", "poll.cu")
 )
 ORDERS = ("alternating", "forward", "reverse", 7)
-BARRIER = "    grid.sync();\n    float total"
+BARRIER = "grid.sync();"
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +29,10 @@ def cluster():
     return host.load(CLUSTER, name="cluster.cu")
 
 
-def normalized(module, order, blocks=20, **how):
+def normalized(module, order, blocks=20, entry="normalize", **how):
     x = np.random.default_rng(0).random(5000, dtype=np.float32)
     partial = np.full(blocks, np.nan, np.float32)
-    y = run(module, "normalize", blocks, 128, np.zeros_like(x), partial, x, np.int32(x.size), order=order, **how)
+    y = run(module, entry, blocks, 128, np.zeros_like(x), partial, x, np.int32(x.size), order=order, **how)
     return np.allclose(y, x / x.sum(), rtol=1e-5)
 
 
@@ -57,24 +57,31 @@ def test_a_grid_that_no_gpu_holds_at_once_is_refused_with_the_number(grid):
         normalized(grid, "forward", blocks=132 * 16 + 1, cooperative=True)
 
 
-def test_a_missing_barrier_of_the_grid_is_noticed():
-    bad = host.load(GRID.replace(BARRIER, "    float total"))
-    assert not any(normalized(bad, order, cooperative=True) for order in ORDERS)
-
-
-@pytest.mark.parametrize(
-    ("instead", "says"),
-    [
+GRID_BUGS = [  # entry, what is written, what a mistake makes of it, and what is said of it
+    ("normalize", BARRIER, instead, says)
+    for instead, says in (
         ("if (blockIdx.x == 3) return; grid.sync();", r"at grid.sync\(\) for ever: block \(3,0,0\), .* has returned"),
-        ("if (blockIdx.x != 2) grid.sync(); else block.sync();", r"for ever: block \(2,0,0\), .* has returned without"),
+        ("if (blockIdx.x != 2) grid.sync(); else block.sync();", r"ever: block \(2,0,0\), .* has returned without"),
         ("grid.barrier_arrive(); grid.barrier_arrive();", "arrives at grid.sync.. twice"),
         ("grid.barrier_wait();", "barrier_wait.. without barrier_arrive"),
-    ],
-)
-def test_a_grid_that_cannot_go_on_is_diagnosed(instead, says):
-    bad = host.load(GRID.replace(BARRIER, f"    {instead}\n    float total"))
-    with pytest.raises(LaunchError, match=says):
-        normalized(bad, "forward", cooperative=True)
+        ("", ""),
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def grid_bugs():
+    return on_cpu.mistaken(GRID, GRID_BUGS)
+
+
+def test_a_missing_barrier_of_the_grid_is_noticed(grid_bugs):
+    assert not any(normalized(grid_bugs, order, entry="bug_4", cooperative=True) for order in ORDERS)
+
+
+@pytest.mark.parametrize("bug", range(4))
+def test_a_grid_that_cannot_go_on_is_diagnosed(grid_bugs, bug):
+    with pytest.raises(LaunchError, match=GRID_BUGS[bug][-1]):
+        normalized(grid_bugs, "forward", entry=f"bug_{bug}", cooperative=True)
 
 
 def test_a_barrier_made_of_atomics():
@@ -129,15 +136,15 @@ def test_looking_for_ever_beside_a_barrier_is_told(poll, entry, how):
 # ---- clusters ----------------------------------------------------------------------------------------------------
 
 
-def counted(module, order):
+def counted(module, order, entry="histogram"):
     x = np.random.default_rng(0).integers(0, 64, 3000, dtype=np.int32)
     args, how = (np.zeros(64, np.int32), x, np.int32(3000), np.int32(16)), {"shared": 64, "cluster": (4,)}
-    return (run(module, "histogram", 8, 64, *args, **how, order=order) == np.bincount(x, minlength=64)).all()
+    return (run(module, entry, 8, 64, *args, **how, order=order) == np.bincount(x, minlength=64)).all()
 
 
-def reversed_(module, order):
+def reversed_(module, order, entry="reverse"):
     x = np.arange(256, dtype=np.float32)
-    y = run(module, "reverse", 4, 64, np.zeros_like(x), x, order=order)
+    y = run(module, entry, 4, 64, np.zeros_like(x), x, order=order)
     return (y.reshape(2, 128) == x.reshape(2, 128)[:, ::-1]).all()
 
 
@@ -146,25 +153,38 @@ def test_blocks_of_a_cluster_use_each_other_s_shared_memory(cluster, order):
     assert counted(cluster, order) and reversed_(cluster, order)
 
 
-@pytest.mark.parametrize(
-    ("kind", "old", "new", "says"),
-    [
-        (reversed_, "    cluster.sync();\n}\n\n// The same", "}\n\n// The same", ""),  # the memory is read too late
-        (reversed_, "    cluster.barrier_wait();\n", "", "arrives at the cluster's barrier twice"),
-        (reversed_, "    cluster.barrier_arrive();\n", "", "barrier_wait.. without barrier_arrive"),
-        (reversed_, "    const unsigned other = ", "if (blockIdx.x == 0) return;\n    const unsigned other = ", "gone"),
-        (counted, "bins[i] = 0;\n    cluster.sync();", "bins[i] = 0;", "before this block has begun; call clus"),
-        (counted, "    }\n    cluster.sync();", "    }\n    __syncthreads();", "its shared memory is gone"),
-    ],
-    ids=["no last sync", "no wait", "no arrive", "one leaves early", "no first sync", "a block's barrier"],
-)  # fmt: skip
-def test_faults_of_clusters_are_caught(kind, old, new, says):
-    assert old in CLUSTER
-    bad = host.load(CLUSTER.replace(old, new, 1))
+CLUSTER_BUGS = {
+    "no last sync": ("reverse", "    cluster.sync();\n}", "}", ""),  # the memory is read too late
+    "no wait": ("reverse", "cluster.barrier_wait();", "", "arrives at the cluster's barrier twice"),
+    "no arrive": ("reverse", "cluster.barrier_arrive();", "", "barrier_wait.. without barrier_arrive"),
+    "one leaves early": (
+        "reverse",
+        "const unsigned other",
+        "if (blockIdx.x == 0) return;\nconst unsigned other",
+        "gone",
+    ),
+    "no first sync": ("histogram", "cluster.sync();\n    for", "for", "before this block has begun; call clus"),
+    "a block's barrier": (
+        "histogram",
+        "}\n    cluster.sync();",
+        "}\n    __syncthreads();",
+        "its shared memory is gone",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster_bugs():
+    return on_cpu.mistaken(CLUSTER, list(CLUSTER_BUGS.values()))
+
+
+@pytest.mark.parametrize(("bug", "entry", "says"), [(i, b[0], b[-1]) for i, b in enumerate(CLUSTER_BUGS.values())],
+                         ids=CLUSTER_BUGS)  # fmt: skip
+def test_faults_of_clusters_are_caught(cluster_bugs, bug, entry, says):
     said, right = [], 0
     for order in ORDERS:
         try:
-            right += kind(bad, order)
+            right += {"reverse": reversed_, "histogram": counted}[entry](cluster_bugs, order, f"bug_{bug}")
         except LaunchError as error:
             said.append(str(error))
     assert right < 2  # in a shuffled order a block may happen to begin in time
@@ -238,49 +258,10 @@ def test_a_launch_cannot_change_the_cluster_of_the_source(cluster):
 
 # ---- groups of lanes ---------------------------------------------------------------------------------------------
 
-LANES = """
-#include <cooperative_groups.h>
-#include <cooperative_groups/reduce.h>
-#include <cooperative_groups/scan.h>
-namespace cg = cooperative_groups;
-struct Pair { double value; long long index; };
-__global__ void lanes(int* out, const int* x) {
-    const int i = threadIdx.x;
-    auto block = cg::this_thread_block();
-    cg::thread_block_tile<32> warp = cg::tiled_partition<32>(block);
-    auto tile = cg::tiled_partition<8>(warp);
-    out += i;
-    *out = tile.meta_group_rank() * 100 + tile.meta_group_size() * 10 + tile.thread_rank(), out += 64;
-    *out = cg::inclusive_scan(tile, x[i]), out += 64;
-    *out = cg::exclusive_scan(warp, x[i], cg::plus<int>()), out += 64;
-    if (x[i] % 3 == 0) {
-        auto some = cg::coalesced_threads();
-        *out = some.size() * 100 + some.thread_rank();
-        out[64] = cg::reduce(some, x[i], cg::greater<int>());
-        out[128] = some.shfl(x[i], 1);
-    } else {
-        auto others = cg::coalesced_threads();
-        *out = -int(others.size()), out[64] = cg::reduce(others, x[i], cg::less<int>()), out[128] = 0;
-    }
-    out += 192;
-    auto same = cg::labeled_partition(warp, x[i] % 4);
-    *out = cg::reduce(same, 1, cg::plus<int>()) * 10 + same.meta_group_size(), out += 64;
-    auto half = cg::binary_partition(tile, x[i] % 2);
-    *out = half.size(), out += 64;
-    Pair pair = tile.shfl(Pair{double(x[i]), x[i]}, 3);
-    *out = int(pair.value + pair.index), out += 64;
-    cg::thread_group any = cg::tiled_partition(block, 4);
-    any.sync();
-    *out = any.size() * 10 + any.thread_rank(), out += 64;
-}
-__global__ void wide(int* out) { auto tile = cg::tiled_partition<64>(cg::this_thread_block()); tile.sync(); }
-"""
-
 
 def test_tiles_scans_coalesced_threads_and_partitions():
-    text = LANES[: LANES.index("__global__ void wide")]
     x = np.random.default_rng(0).integers(0, 50, 64).astype(np.int32)
-    out = run(host.load(text), "lanes", 1, 64, np.full((10, 64), -99, np.int32), x)
+    out = run(host.load(on_cpu.source("lanes.cu")), "lanes", 1, 64, np.full((10, 64), -99, np.int32), x)
     i = np.arange(64)
     np.testing.assert_array_equal(out[0], i // 8 % 4 * 100 + 4 * 10 + i % 8)
     np.testing.assert_array_equal(out[1], x.reshape(8, 8).cumsum(1).reshape(-1))
@@ -300,11 +281,6 @@ def test_tiles_scans_coalesced_threads_and_partitions():
     np.testing.assert_array_equal(out[7].reshape(8, 8), np.where(odd, total, 8 - total))
     np.testing.assert_array_equal(out[8].reshape(8, 8), np.repeat(2 * x.reshape(8, 8)[:, 3:4], 8, 1))
     np.testing.assert_array_equal(out[9], 40 + i % 4)
-
-
-def test_a_tile_of_several_warps_is_refused_by_name():
-    with pytest.raises(NotOnCpu, match=r"lanes.cu:36: a tile of more than 32 threads cannot run on the CPU"):
-        host.load(LANES, name="lanes.cu")
 
 
 # ---- constants ---------------------------------------------------------------------------------------------------

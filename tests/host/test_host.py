@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -29,12 +30,10 @@ from cudalab.base.errors import (
     NotFound,
     NotOnCpu,
     OverrunError,
-    SpecError,
     Unavailable,
 )
 
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
-FLAT_OR_NOT = pytest.mark.parametrize("extra", ["", "__syncthreads();"], ids=["flat", "cooperative"])
 
 
 @pytest.fixture(scope="module")
@@ -306,39 +305,40 @@ __global__ void keep(float* y, const float* x) {
     np.testing.assert_array_equal(run(module, "keep", 3, 256, np.zeros_like(x), x, shared=1024), x)
 
 
-@FLAT_OR_NOT
-def test_assert_and_trap_fail_the_launch_and_not_the_process(extra):
-    module = host.load(
-        "#include <cassert>\n"
-        f"__global__ void check(const int* x) {{ {extra} assert(x[threadIdx.x] < 5); }}\n"
-        f"__global__ void trap(int n) {{ {extra} if (threadIdx.x == n) __trap(); }}\n"
-        f"__global__ void at(int n) {{ {extra} assert(threadIdx.y != 2 || blockIdx.x != n); }}\n",
-        name="checks.cu",
-    )
-    x, place = np.arange(8, dtype=np.int32), r"checks.cu:{}: block \({},0,0\), thread \({},0\)"
-    with pytest.raises(LaunchError, match=place.format(2, 0, r"\d,0")):
-        run(module, "check", 1, 8, x)
-    run(module, "check", 1, 5, x)
-    with pytest.raises(LaunchError, match=r"thread \(3,0,0\) called __trap"):
-        run(module, "trap", 1, 8, np.int32(3))
-    with pytest.raises(LaunchError, match=place.format(4, 1, "0,2") + ": assertion failed"):
-        run(module, "at", 2, (1, 3), np.int32(1))
+STOPPED = re.findall(r"^// ([0-9x]+), n=(\d+): (.*)\n__global__ void (\w+)", source("stopped.cu"), re.MULTILINE)
+FLAT = ("check", "trap", "at", "vector", "word")
 
 
-@FLAT_OR_NOT
-def test_a_misaligned_access_is_diagnosed_and_not_a_crash(extra):
-    module = host.load(
-        f"__global__ void copy(float4* y, const float* x) {{ {extra}\n"
-        "    y[threadIdx.x] = reinterpret_cast<const float4*>(x)[threadIdx.x]; }\n"
-        f"__global__ void f(char* x) {{ {extra} if (threadIdx.x & threadIdx.y) *(int*)(x + 1) = 1; }}",
-        name="copy.cu",
-    )
-    x, y = aligned(np.zeros(40, np.float32)), aligned(np.zeros((9, 4), np.float32))
-    run(module, "copy", 1, 8, y, x)
-    with pytest.raises(LaunchError, match=r"copy.cu:2: block .* misaligned address: .* 16 bytes"):
-        run(module, "copy", 1, 8, y, x[1:])
-    with pytest.raises(LaunchError, match=r"block \(0,0,0\), thread \(1,1,0\): misaligned address"):
-        run(module, "f", 1, (2, 2), np.zeros(8, np.int8))
+@pytest.fixture(scope="module")
+def stopping():
+    """The file for kernels that wait for nothing, and for those that may wait."""
+    return {
+        "flat": load("stopped.cu", BARRIER=""),
+        "cooperative": load("stopped.cu", BARRIER="__syncthreads()", COOPERATIVE=""),
+    }
+
+
+def stop(module, entry, block, n):
+    x = aligned(np.arange(64, dtype=np.float32))
+    run(module, entry, 2, tuple(int(size) for size in block.split("x")), x, np.int32(n))
+
+
+@pytest.mark.parametrize(
+    ("mode", "block", "n", "says", "entry"),
+    [(mode, *case) for case in STOPPED for mode in ("flat", "cooperative") if mode != "flat" or case[-1] in FLAT],
+)
+def test_a_kernel_is_stopped_with_its_line(stopping, mode, block, n, says, entry):
+    text = source("stopped.cu")
+    start = text.index(f"__global__ void {entry}(")
+    line = "" if says.startswith("thread") else f"stopped.cu:{text.count(chr(10), 0, text.index('// <-', start)) + 1}: "
+    with pytest.raises(LaunchError, match=re.escape(line) + ".*" + re.escape(says).replace(r"\.\.\.", ".*")):
+        stop(stopping[mode], entry, block, n)
+
+
+@pytest.mark.parametrize(("entry", "n"), [("check", 8), ("trap", 8), ("at", 2), ("vector", 4), ("word", 4)])
+def test_a_kernel_is_not_stopped_without_reason(stopping, entry, n):
+    for module in stopping.values():
+        stop(module, entry, "4x2", n)
 
 
 # ---- the order of blocks, warps and threads ------------------------------------------------------
@@ -658,154 +658,6 @@ def test_launches_from_several_python_threads(cooperative):
 def test_an_unknown_entry_names_the_close_one(elementwise):
     with pytest.raises(NotFound, match="did you mean 'plus_one'"):
         run(elementwise, "plus_on", 1, 1)
-
-
-# ---- sources that are refused --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ('\n  asm volatile("trap;");', r'bad.cu:2: inline asm cannot run on the CPU: asm volatile\("trap;"\)'),
-        (
-            "\n\n  volatile __shared__ float s[32];",
-            "bad.cu:3: volatile shared memory cannot run on the CPU: volatile __shared__",
-        ),
-        ("\n  int y = undeclared;", r"bad.cu:2:\d+: error: .*undeclared"),
-        ('}\n#include "nowhere.h"\nvoid f() {', "bad.cu:2:.*nowhere.h"),
-        ("} __device__ float lost(float); __global__ void l(float* x) { *x = lost(*x);", "lost"),
-    ],
-)
-@pytest.mark.parametrize("wrap", ["%s", 'extern "C" { %s }'])
-def test_what_cannot_run_is_refused_with_file_and_line(body, says, wrap):
-    with pytest.raises(NotOnCpu if "CPU" in says or "volatile" in says else CompileError, match=says):
-        host.load(wrap % ("__global__ void bad(int n) {" + body + " }"), name="bad.cu")
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("float v = tex2D<float>(t, 1, 2);", "textures .*: tex2D<"),
-        ("bad<<<1, 1>>>(n);", "kernel launches .*: <<<; the spec says how"),
-        ("wmma::fragment<wmma::matrix_a, 8, 8, 32, wmma::experimental::precision::u4> a;", "4-bit and 1-bit matrices"),
-        ("__hmma_m16n16k16_ld_a(a, p, 16, 0);", "tensor cores' built-in functions .*: __hmma_m16"),
-        ("nvcuda::experimental::pipeline p;", "the pipeline of CUDA 11.0 .*: nvcuda::experimental"),
-        ("cuda::ptx::cp_async_bulk(a, b);", r"bulk copies \(TMA\) .*: cp_async_bulk"),
-        ("cuda::ptx::fence_proxy_async();", "PTX .*: cuda::ptx"),
-        ("cg::this_multi_grid().sync();", "barriers across GPUs .*: this_multi_grid"),
-        ("n = __shfl_down(n, 1);", r"shuffles and votes .*: __shfl_down\(; no GPU since Volta"),
-        ("cudaDeviceSynchronize();", r"the CUDA runtime's API .*: cudaDeviceSynchronize\(; the lab"),
-        ("n = __cvta_generic_to_shared(&n);", "address space conversions and queries .*: __cvta"),
-        ("}\n#include <cub/device/device_scan.cuh>\nvoid f() {", "<cub/device/device_scan.cuh> "),
-        ("cub::DeviceReduce::Sum(t, n, x, y, n);", "CUB.s device-wide algorithms .*: cub::DeviceReduce; "),
-        ("cub::BlockMergeSort<int, 32, 1> s;", "this part of CUB .*: cub::BlockMergeSort"),
-        ("thrust::sort(thrust::seq, x, x + n);", "Thrust.s algorithms and containers .*: thrust::sort"),
-        ("curandStateMRG32k3a s;", "cuRAND generators other than Philox and XORWOW .*: curandStateMRG"),
-        ("n = curand_poisson(&s, 3.0);", "cuRAND.s Poisson and discrete distributions .*: curand_poisson"),
-        ("}\n#include <cuda/std/mdspan>\nvoid f() {", "<cuda/std/mdspan> "),
-    ],
-)
-def test_constructs_of_a_gpu_alone_are_refused_by_name_and_line(line, says):
-    above = "" if "#include" in line else "\n"
-    with pytest.raises(NotOnCpu, match=rf"bad.cu:3: {says}") as error:
-        host.load(f"__global__ void bad(int n) {{\n{above}{line}}}", name="bad.cu")
-    assert " cannot run on the CPU" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("code", "name", "line"),
-    [
-        ("#include <unistd.h>\n__global__ void k(int* y) {\n  if (!threadIdx.x) y[0] = fork();\n}", "fork", 3),
-        ("#include <unistd.h>\n#define F fork\n__global__ void k(int* y) {\n  if (!threadIdx.x) F();\n}", "fork", 4),
-        ("#include <unistd.h>\n__global__ void k() {\n  auto f = &vfork;\n  if (!threadIdx.x) f();\n}", "vfork", 3),
-        ("#include <unistd.h>\nstatic int made = fork();\n__global__ void k(int* y) { y[0] = made; }", "fork", 2),
-        ('__global__ void k() {\n  if (!threadIdx.x) std::system("true");\n}', "system", 2),
-        ('__global__ void k() {\n  if (!threadIdx.x) popen("true", "r");\n}', "popen", 2),
-        ('#include <unistd.h>\n__global__ void k() {\n  execl("/bin/true", "true", (char*)0);\n}', "execl", 3),
-        ('extern "C" int posix_spawn(...);\n__global__ void k() { posix_spawn(0); }', "posix_spawn", 1),
-        ("#include <sched.h>\n__global__ void k() { clone(nullptr, nullptr, 0, nullptr); }", "clone", 2),
-        ("#include <signal.h>\n__global__ void k() { kill(0, 0); }", "kill", 2),
-    ],
-)
-def test_a_call_of_the_operating_system_is_refused_before_it_can_run(code, name, line):
-    """A kernel that calls fork() in each thread would fill the machine with processes."""
-    says = rf"^k.cu:{line}: functions of the operating system cannot run on the CPU: {name}\(\); no GPU"
-    with pytest.raises(NotOnCpu, match=says):
-        host.load(code, name="k.cu")
-
-
-def test_a_weak_function_of_this_process_is_not_there():
-    """Else a `.cu` could run Python in the process that judges it."""
-    code = (
-        'extern "C" __attribute__((weak)) int PyRun_SimpleString(const char*);\n'
-        "__global__ void k(int* y) { y[0] = PyRun_SimpleString ? 1 : 2; }\n"
-    )
-    y = run(host.load(code, name="k.cu"), "k", 1, 1, np.zeros(1, np.int32))
-    assert y[0] == 2
-
-
-def test_a_call_of_the_operating_system_is_refused_where_races_are_looked_for_and_in_a_header(tmp_path):
-    (tmp_path / "more.h").write_text("#include <unistd.h>\n__device__ inline void more() { fork(); }\n")
-    code = '#include "more.h"\n__global__ void k(int* y) { if (!threadIdx.x) more(); }\n'
-    for races in (False, True):
-        with pytest.raises(NotOnCpu, match=r"more.h:2: functions .* cannot run on the CPU: fork\(\)"):
-            host.load(code, name="k.cu", include=tmp_path, races=races)
-
-
-def test_functions_of_the_user_may_have_the_names_of_the_operating_system_s():
-    code = (
-        "__device__ int system(int x) { return x + 1; }\n"
-        "struct thing { __device__ int clone() { return 2; } __device__ int kill() { return 3; } };\n"
-        "__global__ void k(int* y) { y[0] = system(1) + thing().clone() + thing().kill(); }\n"
-    )
-    y = run(host.load(code, name="k.cu"), "k", 1, 1, np.zeros(1, np.int32))
-    assert y[0] == 7
-
-
-@pytest.mark.parametrize("names", [("exp",), ("fine", "index"), ("round", "gamma")])
-def test_an_entry_with_the_name_of_a_c_function_is_refused_by_this_name(names):
-    text = "".join(f"__global__ void {name}(float* x) {{ x[0] = 1; }}\n" for name in names)
-    taken = [name for name in names if name != "fine"]
-    says = f"k.cu: {', '.join(taken)}: C or CUDA already has a function of this name; .* such as {taken[0]}_kernel"
-    with pytest.raises(SpecError, match=says):
-        host.load(text, name="k.cu")
-
-
-def test_a_barrier_hidden_by_a_macro_or_an_include_is_still_found(tmp_path, rng):
-    (tmp_path / "meet.h").write_text("#define MEET __sync##threads()\n")
-    module = host.load(
-        '#include "meet.h"\n__global__ void meet(int* y) { MEET; y[threadIdx.x] = threadIdx.x; }\n',
-        include=tmp_path,
-    )
-    y = run(module, "meet", 1, 64, np.zeros(64, np.int32))
-    np.testing.assert_array_equal(y, np.arange(64))
-
-
-def test_shared_memory_of_a_header(tmp_path):
-    """A static array works as in the `.cu`. A dynamic one would have to be rewritten, and is refused by its line."""
-    text = '#include "mine.cuh"\n__global__ void f(float* y) { y[threadIdx.x] = next(threadIdx.x); }\n'
-    body = "{ DECLARED s[i] = i; __syncthreads(); return s[(i + 1) % 32]; }"
-    header = tmp_path / "mine.cuh"
-    header.write_text("__device__ float next(int i)\n" + body.replace("DECLARED", "__shared__ float s[32];"))
-    y = run(host.load(text, name="f.cu", include=tmp_path), "f", 1, 32, np.zeros(32, np.float32))
-    np.testing.assert_array_equal(y, (np.arange(32) + 1) % 32)
-    header.write_text("__device__ float next(int i)\n" + body.replace("DECLARED", "extern __shared__ float s[];"))
-    with pytest.raises(NotOnCpu, match=r"mine.cuh:2: a dynamic shared array in a header .*; declare it in f.cu"):
-        host.load(text, name="f.cu", include=tmp_path)
-
-
-def test_names_in_comments_and_strings_do_not_count():
-    module = host.load(
-        "#include <cstdio>\n// asm( volatile __shared__ \n"
-        '__global__ void speak(int n) { if (n) printf("asm(\\"__shared__ volatile"); }\n',
-        name="<string>",
-    )
-    assert module.entries == ("speak",)
-
-
-def test_a_source_without_entries_is_refused():
-    with pytest.raises(CompileError, match=r"empty.cu: no __global__ function"):
-        host.load("template <class T> __global__ void only(T* x) {}", name="empty.cu")
 
 
 # ---- the cache -----------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,21 @@ def watched(text: str, name: str = "k.cu") -> host.Module:
         return host.load(text, name=name, races=True)
     except Unavailable as reason:
         pytest.skip(str(reason))
+
+
+def mistaken(text: str, bugs: Sequence[Sequence[str]], head: str | None = None) -> host.Module:
+    """Copies of a file's entries with a bug each, `bug_0` and so on, in one file: each compilation takes a second.
+
+    Args:
+        bugs: for each the entry, what is written there, and what a mistake makes of it.
+        head: what stands before them, if not the whole file.
+    """
+    made = [text if head is None else head]
+    for i, (entry, right, wrong, *_) in enumerate(bugs):
+        (body,) = re.findall(rf"^__global__ void [^;{{]*?\b{entry}\((?:.|\n)*?^\}}\n", text, re.MULTILINE)
+        assert right in body, right
+        made.append(body.replace(f" {entry}(", f" bug_{i}(").replace(right, wrong, 1))
+    return host.load("".join(made), name="bugs.cu")
 
 
 def dims(n: Dims) -> tuple[int, int, int]:
