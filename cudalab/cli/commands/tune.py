@@ -80,6 +80,8 @@ def command(quiet: bool, dry_run: bool, kernels: tuple[str, ...], gpus: str, ray
     works = [tune.planned(name, **where) for name in tunable]  # raises before anything is measured
     if dry_run:
         return click.echo(terminal.wrapped("\n".join(line for work in works for line in report.described(work)), 4))
+    if gpus and not ray:  # of this host
+        tune.need_gpu(tunable[0], options["device"])
     for name in tunable:
         try:
             with progress_shown(quiet) as progress:
