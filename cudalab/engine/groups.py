@@ -48,6 +48,7 @@ class Group:
     old: str = ""  # path of an earlier `.cu` (engine/against.py), whose entries are variants too
     fit: float = 0.0  # the share of the memory that it is to fill: engine/fit.py chooses its shape
     fitted: str = ""  # what there is to say of the shape that was chosen
+    timed: bool = True  # False: it is only checked
 
     @property
     def name(self) -> str:
@@ -145,8 +146,8 @@ class Work(msgspec.Struct):
     def on(cls, group: Group, omit: tuple[str, ...] = (), timed: bool = True) -> Work:
         return cls(
             group.kernel.file, group.size, group.shape, group.dtype.name, group.values, group.awkward, group.offsets,
-            group.name, group.forms, group.rivals, _fixed(group.kernel), omit, timed, group.why, group.scalars,
-            group.old,
+            group.name, group.forms, group.rivals, _fixed(group.kernel), omit, timed and group.timed,
+            group.why, group.scalars, group.old,
         )  # fmt: skip
 
     def group(self) -> Group:
@@ -155,7 +156,7 @@ class Work(msgspec.Struct):
         kernel = kernel.at_lengths(dict(self.scalars), self.size, self.shape) if self.scalars else kernel
         return Group(
             beside(kernel, self.rivals), self.size, self.shape, dtype(self.dtype), self.values, self.awkward,
-            self.offsets, self.alias, self.forms, self.rivals, self.scalars, self.why, self.old,
+            self.offsets, self.alias, self.forms, self.rivals, self.scalars, self.why, self.old, timed=self.timed,
         )  # fmt: skip
 
 

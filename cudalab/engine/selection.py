@@ -59,6 +59,10 @@ class Rows(Protocol[W_co]):
     @property
     def files(self) -> dict[str, Path]: ...
 
+    @property
+    def timed(self) -> bool:
+        """Whether times are taken of it in a run that takes times."""
+
     def variants(self) -> Iterable[W_co]: ...
 
     def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:

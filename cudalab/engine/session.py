@@ -166,7 +166,7 @@ class Session:
     def cases(self, group: Rows[Way], timed: bool = True) -> list[Case]:
         """Rows of every selected variant of a group that can run here. Not `timed`: they are only checked."""
         self._labels = tuple(self.labels(group))
-        cases = self.workers.cases(group, timed)
+        cases = self.workers.cases(group, timed and group.timed)
         if isinstance(group, Group) and group.fitted and cases:
             cases[0].notes.append(group.fitted)
         for case in cases if isinstance(group, Group) else ():  # a study's kinds of time are its own
@@ -361,6 +361,17 @@ class Session:
             with look(self.ready) if look else nullcontext() as second:
                 self._fill(groups, second)
         return self.results
+
+    def run_of(self, groups: Sequence[Rows[Way]], options: dict[str, Any] | None = None) -> Results:
+        """Do these groups in the open session: a run of its own, as of `new_results`. Raises as `measure` does."""
+        self.results, self.expected = self.new_results(options), len(groups)
+        self._fill(groups, None)
+        return self.results
+
+    @property
+    def width(self) -> int:
+        """How many devices do groups at the same time."""
+        return 1
 
     def left(self, run: Results, groups: Sequence[Rows[Way]]) -> list[Rows[Way]]:
         """The groups that are still to be done in a run that was interrupted."""

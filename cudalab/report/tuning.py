@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from cudalab.base import numbers
-from cudalab.report import columns
+from cudalab.report import columns, gpus
 from cudalab.report.table import screen
 from cudalab.spec.kernel import assigned, labelled
 from cudalab.tools.tune.kernel_tuner import EVERY
@@ -33,6 +33,8 @@ def render(found: Sequence[Tuning], width: int | None = None, color: bool = Fals
             table.add_row(*map(plain, row(tuning, finalist)))
         put(console, table)
         for line in excluded(tuning):
+            console.print(plain(f"  {line}"))
+        for line in gpus.lines(tuning.run):
             console.print(plain(f"  {line}"))
         console.print(plain(sentence(tuning), "bold"))
     return finished(out, width, "")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import site
 import sys
-import sysconfig
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-LAB = __package__.partition(".")[0]
+from cudalab.spec import neighbours
+from cudalab.spec.neighbours import LAB, of_user
 
 
 def files(spec: Path) -> dict[str, Path]:
@@ -19,13 +17,13 @@ def files(spec: Path) -> dict[str, Path]:
     left = [spec]
     while left:
         for name in _names(left.pop()):
-            file = Path(getattr(sys.modules.get(name), "__file__", None) or "")
+            file = Path(getattr(neighbours.module(name, spec), "__file__", None) or "")
             if (
                 name not in found
                 and name.partition(".")[0] != LAB
                 and file.suffix == ".py"
                 and file.is_file()
-                and _of_user(file)
+                and of_user(file)
             ):
                 found[name] = file
                 left.append(file)
@@ -39,10 +37,10 @@ def on_disk(spec: Path) -> list[Path]:
     while left:
         for name in _names(left.pop()):
             head, *rest = name.split(".")
-            for place in (Path(entry or ".", head) for entry in sys.path):
+            for place in (Path(entry or ".", head) for entry in (*sys.path, str(spec.parent))):
                 whole = place.joinpath(*rest)
                 for file in (whole.with_suffix(".py"), whole / "__init__.py"):
-                    if file not in found and head != LAB and file.is_file() and _of_user(file):
+                    if file not in found and head != LAB and file.is_file() and of_user(file):
                         found.append(file)
                         left.append(file)
     return found
@@ -64,20 +62,3 @@ def _names(file: Path) -> Iterator[str]:
         for name in whole:
             parts = name.split(".")
             yield from (".".join(parts[: i + 1]) for i in range(len(parts)))
-
-
-def _of_user(file: Path) -> bool:
-    return not any(where.is_relative_to(place) for where in (file.absolute(), file.resolve()) for place in _installed())
-
-
-@cache
-def _installed() -> tuple[Path, ...]:
-    """Folders of installed modules, as they are named and where links lead."""
-    known = sysconfig.get_paths()
-    places = [known[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    places += [
-        site.getusersitepackages(),
-        str(LAB),
-        *(p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")),
-    ]
-    return tuple({form for place in places for form in (Path(place).absolute(), Path(place).resolve())})

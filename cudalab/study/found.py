@@ -97,6 +97,7 @@ class Workload:
     path: str = ""  # of the file of a user's study
 
     parts = 1  # for the same use as in plan.Group
+    timed = True
 
     @property
     def name(self) -> str:

@@ -14,8 +14,6 @@ them once. Includes stand before all namespaces, and macros end with the namespa
 from __future__ import annotations
 
 import re
-import runpy
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, wraps
@@ -29,6 +27,7 @@ from cudalab.engine.check_plan import checks
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases
 from cudalab.engine.selection import Selection
+from cudalab.spec import find
 
 DATA = Path(__file__).parents[1] / "data"
 FILES = {f"{file.parent.name}/{file.stem}": file for file in sorted(DATA.glob("*/*.bugs"))}
@@ -106,9 +105,7 @@ def _space(name: str, text: str) -> str:
 
 def spec(kernel: str, file: str, spaces: dict[str, str]) -> Kernel:
     """The spec of a kernel whose `.cu` has these namespaces: each with all entries, or with the one that is named."""
-    path = FILES[kernel].with_suffix(".py")
-    sys.path[:0] = {str(path.parent)} - {*sys.path}  # for what specs share
-    (plain,) = (value for value in runpy.run_path(str(path)).values() if isinstance(value, Kernel))
+    plain = find.kernel(str(FILES[kernel].with_suffix(".py")))
     entries = {
         f"{space}::{name}": _within(space, launch)
         for space, only in spaces.items()

@@ -35,11 +35,13 @@ from cudalab.cli.options import Share
               help="Seed of the inputs and the strategy.")  # fmt: skip
 @click.option("--budget", default=1.0, show_default=True, metavar="SECONDS", help="Time to sample each finalist.")
 @options_.processes
+@options_.gpus
+@options_.ray
 @options_.timeout
 @click.option("--dry-run", is_flag=True, help="Print what would be tried and exit. Needs no GPU.")
 @options_.output("the winner", default="a file beside the .cu")
 @options_.quiet
-def command(quiet: bool, dry_run: bool, kernels: tuple[str, ...], **options: Any) -> None:
+def command(quiet: bool, dry_run: bool, kernels: tuple[str, ...], gpus: str, ray: str, **options: Any) -> None:
     """Find the fastest launch parameters for this GPU.
 
     Kernel Tuner tries combinations of the tunables that the spec of each KERNEL declares, such as block size and
@@ -52,12 +54,16 @@ def command(quiet: bool, dry_run: bool, kernels: tuple[str, ...], **options: Any
     cudalab tune gelu --size large,xlarge --dtype all
     cudalab tune ./softmax.py --strategy random_sample --most 50 --dry-run
 
+    With --gpus, several GPUs share the search and the checks; at each size one GPU times all finalists.
+
     Exit code: 0, whether or not something is faster; 2 bad input, no GPU, or a default that is wrong.
     """
     from cudalab.report import tuning as report
     from cudalab.spec import find
+    from cudalab.tools.gpus import asked
     from cudalab.tools.tune import tune
 
+    options |= asked(gpus, ray) if gpus or ray else {}
     chosen = find.chosen(kernels)
     if len(chosen) > 1 and options["output"]:
         raise InputError(
@@ -74,6 +80,8 @@ def command(quiet: bool, dry_run: bool, kernels: tuple[str, ...], **options: Any
     works = [tune.planned(name, **where) for name in tunable]  # raises before anything is measured
     if dry_run:
         return click.echo(terminal.wrapped("\n".join(line for work in works for line in report.described(work)), 4))
+    if gpus and not ray:  # of this host
+        tune.need_gpu(tunable[0], options["device"])
     for name in tunable:
         try:
             with progress_shown(quiet) as progress:

@@ -47,10 +47,11 @@ Fleets = Callable[[Chosen, str, str], Fleet]  # (what --gpus says, address of a 
 def over(
     gpus: str, address: str = "", every: bool = False, fleets: Fleets = ray_fleet.joined
 ) -> Callable[..., Session]:  # fmt: skip
-    """The `session` of a `bench`, `check` or `study` over GPUs. `gpus` names them: "all", "0,1", or a card or a host.
+    """The `session` of a `bench`, `check`, `study` or `tune` over GPUs.
 
-    `address` is that of a Ray cluster; "": this host. With `every`, each GPU does every group: the rows are those of
-    the first that is finished, and `Results.places` has the medians of all. Raises InputError for other words.
+    `gpus` names them: "all", "0,1", or a card or a host. `address` is that of a Ray cluster; "": this host. With
+    `every`, each GPU does every group: the rows are those of the first that is finished, and `Results.places` has the
+    medians of all. Raises InputError for other words.
     """
     return partial(Several, gpus=Chosen.of(gpus), address=address, every=every, fleets=fleets)
 
@@ -105,6 +106,11 @@ class Several(Session):
         """What the first GPU said when it was opened; its machine stands for all."""
         assert self._first, "the session is not open"
         return self._first.ready
+
+    @property
+    def width(self) -> int:
+        """Implements `Session.width`."""
+        return len(self._there)
 
     # ---- actors ------------------------------------------------------------------------------------------------
 

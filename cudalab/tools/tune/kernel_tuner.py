@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import msgspec
@@ -26,13 +26,15 @@ from cudalab.device.operands import Operands
 from cudalab.engine import check_plan, kernel_round
 from cudalab.engine.groups import Group, Work
 from cudalab.engine.job import Job
-from cudalab.engine.messages import Step, Task
-from cudalab.engine.rows import said
+from cudalab.engine.messages import Sent, Step, Task
+from cudalab.engine.rows import failed, row, said
 from cudalab.results import record
+from cudalab.results.record import Case
 from cudalab.spec import cuda_source
 from cudalab.spec.kernel import labelled
 
 BACKEND = "pycuda"
+SECONDS = "kernel tuner"  # of a row's costs: the median by Kernel Tuner's clock
 EVERY = "brute_force"  # the strategy that tries all configurations
 ITERATIONS = 32  # launches of each configuration, of whose times the median is taken
 # Kernel Tuner skips a configuration whose error has this text (kernel_tuner/core.py, `skippable_exceptions`); it has no
@@ -43,19 +45,49 @@ Launcher = Callable[[], None]
 
 
 class Search(msgspec.Struct):
-    """The worker's task: let Kernel Tuner time configurations of an entry on the arrays of `work`."""
+    """How Kernel Tuner times configurations of an entry."""
 
-    work: Work
     entry: str
     strategy: str
     most: int  # configurations to try; 0: as many as the strategy does
     seed: int
-    among: tuple[str, ...]  # labels of the configurations that it may try
     checked: bool = False  # they are known to be right
 
-    def task(self, group: Group) -> Task:
-        """`group` is that of `work`."""
-        return Task.of("cudalab.tools.tune.kernel_tuner:search", self, group.files)
+
+class Order(msgspec.Struct):
+    """The worker's task: a search among the forms of `work`, on its arrays."""
+
+    work: Work
+    search: Search
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(Group):
+    """Configurations, `forms`, that Kernel Tuner times one after the other on one GPU. Their rows have SECONDS."""
+
+    search: Search
+    timed: bool = False  # by the lab's own clock
+
+    def task(self, omit: tuple[str, ...] = (), timed: bool = True) -> Task:
+        """Implements `Rows.task`."""
+        return Task.of("cudalab.tools.tune.kernel_tuner:search", Order(Work.on(self, omit), self.search), self.files)
+
+    def sent(self) -> Sent:
+        """Implements `Rows.sent`."""
+        return Sent.of("cudalab.tools.tune.kernel_tuner:received", Order(Work.on(self), self.search))
+
+
+def batch(group: Group, search: Search) -> Batch:
+    """The forms of a group as a batch."""
+    return Batch(
+        **{**{field.name: getattr(group, field.name) for field in fields(Group)}, "timed": False}, search=search
+    )
+
+
+def received(payload: msgspec.Raw) -> Batch:
+    """The batch of `Batch.sent`."""
+    order = msgspec.json.decode(payload, type=Order)
+    return batch(order.work.group(), order.search)
 
 
 class Tried(msgspec.Struct):
@@ -79,20 +111,21 @@ def checks(group: Group) -> list[Group]:
     return [g for g in check_plan.checks([group.kernel.file], group.dtype.name) if not g.values]
 
 
-def search(job: Job, payload: msgspec.Raw) -> list[Tried]:
-    """The handler of a `Search`.
+def search(job: Job, payload: msgspec.Raw) -> list[Case]:
+    """The handler of an `Order`: rows of the configurations that were tried.
 
     Raises CudalabError if Kernel Tuner gives up, ContextLost (a BaseException) if a configuration costs the device.
     """
-    order = msgspec.json.decode(payload, type=Search)
+    order = msgspec.json.decode(payload, type=Order)
     group = order.work.group()
-    if order.strategy == EVERY and not order.checked:
-        compile_ahead(order, group, job)
+    group = replace(group, forms=tuple(form for form in group.forms if label(*form) not in order.work.omit))
+    if order.search.strategy == EVERY and not order.search.checked:
+        compile_ahead(group, job)
     arrays = group.arrays(job.seed)
     operands = job.device.place(group.kernel, group.dtype, arrays)
-    tuning = _Tuning(order, group, replace(job, modes=()), operands)
+    tuning = _Tuning(order.search, group, replace(job, modes=()), operands)
     try:
-        found = _kernel_tuner(order, tuning)
+        found = _kernel_tuner(order.search, tuning)
     except CudalabError:
         raise
     except Exception as error:
@@ -102,14 +135,16 @@ def search(job: Job, payload: msgspec.Raw) -> list[Tried]:
         if job.device.alive():
             job.device.release()
     times = {tuning.key(r): r["times"] for r in found if "__error__" not in r}
-    tried = {tuning.key(r): tuning.parameters(r) for r in found}
-    return [
-        Tried(parameters, 1e-3 * float(np.median(times[key])) if key in times else 0.0, tuning.reasons.get(key, ""))
-        for key, parameters in tried.items()
-    ]
+    rows: list[Case] = []
+    for key, parameters in {tuning.key(r): tuning.parameters(r) for r in found}.items():
+        reason, name = tuning.reasons.get(key, ""), label(order.search.entry, parameters)
+        rows.append(failed(group, name, reason) if reason else row(group, name))
+        if key in times:
+            rows[-1].costs[SECONDS] = 1e-3 * float(np.median(times[key]))
+    return rows
 
 
-def compile_ahead(order: Search, group: Group, job: Job) -> None:
+def compile_ahead(group: Group, job: Job) -> None:
     """Compile all configurations in parallel. When its turn comes, PyCUDA finds each on disk, or fails again."""
     kernel, target = group.kernel, cuda.card(getattr(job.device, "index", 0)).target
 
@@ -117,18 +152,18 @@ def compile_ahead(order: Search, group: Group, job: Job) -> None:
         with contextlib.suppress(CompileError):
             cuda.cubin(kernel.with_parameters(parameters), group.dtype, target)
 
-    wanted = [p for p in kernel.configurations() if label(order.entry, p) in order.among]
     with ThreadPoolExecutor(threads.cores()) as pool:
-        for _ in pool.map(compiled, wanted):
+        for _ in pool.map(compiled, [dict(parameters) for _, parameters in group.forms]):
             job.at(Step(str(group), "compiling"))  # a sign of life, so that this is not taken for a hang
 
 
 class _Tuning:
     """What Kernel Tuner asks for: a launcher of each configuration."""
 
-    def __init__(self, order: Search, group: Group, job: Job, operands: Operands) -> None:
-        self.order, self.group, self.job, self.operands = order, group, job, operands
-        self.checks = [] if order.checked else checks(group)
+    def __init__(self, search: Search, group: Group, job: Job, operands: Operands) -> None:
+        self.search, self.group, self.job, self.operands = search, group, job, operands
+        self.allowed = {self.key(parameters) for _, parameters in group.forms}
+        self.checks = [] if search.checked else checks(group)
         self.reasons: dict[tuple[int, ...], str] = {}  # why a configuration is not timed; "": it is right
         self.at: tuple[int, ...] = ()  # the configuration that was asked for last
 
@@ -139,19 +174,18 @@ class _Tuning:
         return tuple(self.parameters(given).values())
 
     def allows(self, given: Mapping[str, Any]) -> bool:
-        parameters = self.parameters(given)
-        return self.group.kernel.allows(parameters) and label(self.order.entry, parameters) in self.order.among
+        return self.key(given) in self.allowed
 
     def launcher(self, given: Mapping[str, Any]) -> Launcher | None:
         """What launches a configuration on the arrays; None if it is wrong or does not compile."""
         parameters, self.at = self.parameters(given), self.key(given)
         if self.at not in self.reasons:
             self.reasons[self.at] = self._wrong(parameters)
-        self.job.at(Step(str(self.group), "timing, Kernel Tuner", label(self.order.entry, parameters)))
+        self.job.at(Step(str(self.group), "timing, Kernel Tuner", label(self.search.entry, parameters)))
         if self.reasons[self.at]:
             return None
         kernel = self.group.kernel.with_parameters(parameters)
-        return launch.on_stream(kernel, self.order.entry, self.group.dtype, self.operands)
+        return launch.on_stream(kernel, self.search.entry, self.group.dtype, self.operands)
 
     def launched(self, launcher: Launcher) -> None:
         try:
@@ -163,13 +197,13 @@ class _Tuning:
 
     def _wrong(self, parameters: dict[str, int]) -> str:
         for group in self.checks:
-            for row in kernel_round.cases(self.job, replace(group, forms=((self.order.entry, parameters),))):
-                if row.status != record.OK:
-                    return f"{row.status} at {group.size}: {row.reason}"
+            for case in kernel_round.cases(self.job, replace(group, forms=((self.search.entry, parameters),))):
+                if case.status != record.OK:
+                    return f"{case.status} at {group.size}: {case.reason}"
         return ""
 
 
-def _kernel_tuner(order: Search, tuning: _Tuning) -> list[dict[str, Any]]:
+def _kernel_tuner(search: Search, tuning: _Tuning) -> list[dict[str, Any]]:
     """One record for each turn of a configuration: its parameters and its `times` in ms, or an `__error__`."""
     kernel = tuning.group.kernel
     with _quiet():
@@ -181,10 +215,10 @@ def _kernel_tuner(order: Search, tuning: _Tuning) -> list[dict[str, Any]]:
 
         with _launching_as(tuning):
             found, _ = kernel_tuner.tune_kernel(
-                order.entry, lambda given: cuda_source.read(kernel.cu), 1, [],
+                search.entry, lambda given: cuda_source.read(kernel.cu), 1, [],
                 {name: list(values) for name, values in kernel.tunables.items()}, restrictions=allowed, lang="PYCUDA",
-                device=tuning.operands.device, iterations=ITERATIONS, strategy=order.strategy, parallel=False,
-                strategy_options={"max_fevals": order.most} if order.most else {}, seed=order.seed, quiet=True,
+                device=tuning.operands.device, iterations=ITERATIONS, strategy=search.strategy, parallel=False,
+                strategy_options={"max_fevals": search.most} if search.most else {}, seed=search.seed, quiet=True,
             )  # fmt: skip
     return list(found)
 

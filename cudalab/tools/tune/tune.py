@@ -7,15 +7,13 @@ timed beside the default in shuffled rounds, and one that is surely faster repla
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-
-import msgspec
 
 from cudalab.base import advice, globs, stats
 from cudalab.base.bounded import guarded
@@ -24,19 +22,19 @@ from cudalab.device import cuda
 from cudalab.device.open import check_name
 from cudalab.engine import plan
 from cudalab.engine.check_plan import checks
-from cudalab.engine.groups import Group, Work
-from cudalab.engine.messages import Step
+from cudalab.engine.groups import Group
 from cudalab.engine.options import BUDGET, File, claimed, setup_of
 from cudalab.engine.progress import Report, ignore
 from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session, Stopped
-from cudalab.engine.supervisor import TIMEOUT, Death
+from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
+from cudalab.results.record import Case
 from cudalab.spec import find, tuned
 from cudalab.spec.kernel import Kernel
 from cudalab.spec.tuned import Choice, Timed
-from cudalab.tools.tune.kernel_tuner import BACKEND, EVERY, Search, Tried, label
-from cudalab.tools.tune.verdict import Parameters, Tuning, judged, ranked
+from cudalab.tools.tune.kernel_tuner import BACKEND, EVERY, SECONDS, Batch, Search, Tried, batch, label
+from cudalab.tools.tune.verdict import Parameters, Tuning, joined, judged, ranked
 
 # Kernel Tuner's strategies that need no other package.
 STRATEGIES = (
@@ -45,6 +43,7 @@ STRATEGIES = (
 )  # fmt: skip
 SIZES = 2  # of the spec's, the largest, are tuned for if none are named
 FINALISTS = 3
+LEAST = 4  # configurations for which another GPU takes part in a search
 KINDS = ("cold", "hot", "graph", "graph_cold")  # of time that launch parameters make
 
 
@@ -65,6 +64,7 @@ def tune(
     timeout: float = TIMEOUT,
     output: File = "",
     progress: Report = ignore,
+    session: Callable[..., Session] = Session,
 ) -> list[Tuning]:
     """Find launch parameters of a kernel for this GPU and keep them beside its `.cu`; one record for each dtype.
 
@@ -72,7 +72,8 @@ def tune(
     named. `strategy` is one of STRATEGIES, which tries at most `most` configurations (0: its own number).
     `finalists` of them are timed for `budget` seconds each at each size, by as many `processes` as in `bench`, and
     judged by their `kind` of time: a winner is faster than the default by more than `min_effect`, over all sizes.
-    `output` is another file to keep it in.
+    `output` is another file to keep it in. `session` is as in `bench`: GPUs share the search and the checks; at each
+    size one GPU times all finalists.
     Raises CudalabError for bad input or where there is no GPU, before measuring; Stopped after Ctrl-C.
     """
     work = planned(kernel, sizes, dtypes, entry, strategy, most)
@@ -83,7 +84,7 @@ def tune(
     need_seconds("budget", budget)
     claimed(processes, False, budget)
     need_seconds("timeout", timeout, ", or inf")
-    need_gpu(kernel, device)
+    need_gpu(kernel, device, here=session is Session)
     target = tuned.writable(output or tuned.place(work.kernel))
     modes = plan.modes_for(kind)
     options = {
@@ -92,8 +93,8 @@ def tune(
         "order": "shuffled", "processes": processes,
     }  # fmt: skip
     setup = setup_of(options, modes, work.groups)
-    with Session("bench", options, setup, Selection((BACKEND,)), timeout, progress) as session:
-        return _Tune(work, finalists, kind, min_effect, target, session).tunings()
+    with session("bench", options, setup, Selection((BACKEND,)), timeout, progress) as opened:
+        return _Tune(work, finalists, kind, min_effect, target, opened).tunings()
 
 
 @dataclass(frozen=True)
@@ -143,13 +144,16 @@ def planned(
     return Planned(spec, entry or list(spec.entries)[-1], tuple(groups), strategy, most)
 
 
-def need_gpu(kernel: str, device: str) -> None:
-    """Raise Unavailable where nothing can be tuned, with what to type; InputError for a wrong name of a device."""
+def need_gpu(kernel: str, device: str, here: bool = True) -> None:
+    """Raise Unavailable where nothing can be tuned, with what to type; InputError for a wrong name of a device.
+
+    Not `here`: the session finds GPUs, which may be on other hosts.
+    """
     check_name(device)
     no_use = "how long a launch takes on a CPU says nothing about launch parameters"
     if device == "cpu":
         raise Unavailable(f"cannot tune on the CPU: {no_use}; leave out --device")
-    if reason := cuda.missing():
+    if here and (reason := cuda.missing()):
         raise Unavailable(
             f"cannot tune here: {reason}, and {no_use}; `cudalab doctor` says more, "
             f"`cudalab tune {kernel} --dry-run` what would be tried"
@@ -176,10 +180,9 @@ class _Tune:
     session: Session
 
     def tunings(self) -> list[Tuning]:
-        dtypes, found = self.work.dtypes.values(), list[Tuning]()
-        self.session.expected = sum(2 * len(groups) + len(_checks(groups[0])) for groups in dtypes)
+        found = list[Tuning]()
         try:
-            for groups in dtypes:
+            for groups in self.work.dtypes.values():
                 found.append(self._tuned(groups))
         except KeyboardInterrupt:
             kept = f"{self.target} has {', '.join(t.dtype for t in found)}" if found else "nothing is kept"
@@ -190,12 +193,12 @@ class _Tune:
         """One dtype: search, check, time, keep."""
         entry = self.work.entry
         sizes = {"sizes": ",".join(g.size for g in groups), "dtypes": groups[0].dtype.name}
-        run = self.session.results = self.session.new_results({**self.session.options, **sizes})
-        tuning = Tuning(self.work.kernel, entry, groups[0].dtype.name, self.kind, run)
-        tuning.ranking, tuning.excluded = self._searched(groups)
-        forms = self._checked(groups[0], tuning)
-        for group in groups:
-            self.session.add(self._with(group, forms), complete=group is groups[-1])
+        ranking, excluded = self._searched(groups)
+        if not ranking and len(reasons := {t.reason for t in excluded}) == 1:  # none of them is at fault
+            raise CudalabError(f"the search has timed no configuration of {entry}: {reasons.pop()}")
+        forms = self._checked(groups[0], ranking, excluded)
+        run = self.session.run_of([self._with(group, forms) for group in groups], {**self.session.options, **sizes})
+        tuning = Tuning(self.work.kernel, entry, groups[0].dtype.name, self.kind, run, ranking, excluded)
         tuning.finalists = judged(run, groups, entry, forms, self.kind, self.min_effect)
         if default := tuning.finalists[0].wrong:
             raise CudalabError(f"the default of {entry} is {default}; see: cudalab check")
@@ -207,40 +210,43 @@ class _Tune:
 
         It searches at the largest size; the configurations timed there are timed at the other sizes too.
         """
-        entry = self.work.entry
         first, *rest = sorted(groups, key=lambda group: math.prod(group.shape), reverse=True)
-        among = tuple(label(entry, p) for p in self.work.configurations)
-        order = Search(Work.on(first), entry, self.work.strategy, self.work.most, self.session.setup.seed, among)
-        searches = [self._search(first, order)]
-        for group in rest:
-            good, _ = ranked(searches)
-            again = msgspec.structs.replace(
-                order, work=Work.on(group), strategy=EVERY, most=0, checked=True,
-                among=tuple(label(entry, t.parameters) for t in good),
-            )  # fmt: skip
-            searches.append(self._search(group, again) if good else [])
+        strategy, most = self.work.strategy, self.work.most
+        searches = self._search([first], self.work.configurations, strategy, most)
+        good, _ = ranked(searches)
+        if rest and good:
+            searches += self._search(rest, [t.parameters for t in good], EVERY, 0, checked=True)
         return ranked(searches)
 
-    def _search(self, group: Group, order: Search) -> list[Tried]:
-        """One search. If a configuration ends the worker, a new search goes on without that configuration."""
-        by_label = {label(order.entry, p): p for p in self.work.configurations}
-        tried: list[Tried] = []
-        while order.among:
-            end = self.session.ask(order.task(group), Step(str(group), "start"), list[Tried])
-            if not isinstance(end, Death):
-                tried += end
-                break
-            if end.label not in order.among:
-                raise CudalabError(f"the search at {group} ended: {end.reason}")
-            tried.append(Tried(by_label[end.label], 0.0, end.reason))
-            order = msgspec.structs.replace(order, among=tuple(name for name in order.among if name != end.label))
-        self.session.finished(group)
-        return tried
+    def _search(
+        self, groups: list[Group], among: list[Parameters], strategy: str, most: int, checked: bool = False
+    ) -> list[list[Tried]]:
+        """What was tried at each size. Where GPUs share a search, each also times the default."""
+        search = Search(self.work.entry, strategy, most, self.session.setup.seed, checked)
+        default, *_ = self.work.configurations
+        others = [p for p in among if p != default]
+        count = min(self.session.width, -(-len(others) // LEAST)) if strategy == EVERY else 1
+        parts = [[default, *others[i::count]] for i in range(count)] if count > 1 else [among]
+        batches = [
+            [batch(self._with(replace(group, size=f"{group.size} {i + 1}/{count}" if i else group.size), part), search)
+             for i, part in enumerate(parts)]
+            for group in groups
+        ]  # fmt: skip
+        run = self.session.run_of([one for some in batches for one in some]).groups()
+        return [joined([self._tried(one, run) for one in some], default) for some in batches]
 
-    def _checked(self, group: Group, tuning: Tuning) -> list[Parameters]:
+    def _tried(self, one: Batch, run: Mapping[tuple[str, str, str], list[Case]]) -> list[Tried]:
+        rows = {case.label: case for case in run.get((one.name, one.size, one.dtype.name), [])}
+        return [
+            Tried(dict(p), case.costs.get(SECONDS, 0.0), case.reason)
+            for entry, p in one.forms
+            if (case := rows.get(label(entry, p)))
+        ]
+
+    def _checked(self, group: Group, ranking: list[Tried], excluded: list[Tried]) -> list[Parameters]:
         """The default and the fastest configurations that pass all that `cudalab check` looks at."""
         default, *_ = self.work.configurations
-        passed, waiting = list[Parameters](), [t for t in tuning.ranking if t.parameters != default]
+        passed, waiting = list[Parameters](), [t for t in ranking if t.parameters != default]
         candidates = [default]
         while True:
             wanted = self.finalists + 1 - len(passed)
@@ -248,7 +254,7 @@ class _Tune:
             if not candidates:
                 return passed
             reasons = self._wrong(group, candidates)
-            tuning.excluded += [Tried(p, 0.0, reason) for p, reason in zip(candidates, reasons, strict=True) if reason]
+            excluded += [Tried(p, 0.0, reason) for p, reason in zip(candidates, reasons, strict=True) if reason]
             passed += [p for p, reason in zip(candidates, reasons, strict=True) if not reason]
             if default not in passed:
                 raise CudalabError(f"the default of {self.work.entry} is {reasons[0]}; see: cudalab check")
@@ -257,13 +263,10 @@ class _Tune:
     def _wrong(self, group: Group, candidates: list[Parameters]) -> list[str]:
         """Why each of these is wrong; "" if it is right."""
         found = {label(self.work.entry, p): "" for p in candidates}
-        for check in _checks(group):
-            right = [p for p in candidates if not found[label(self.work.entry, p)]]
-            if not right:
-                break
-            for row in self.session.cases(self._with(check, right), timed=False):
-                found[row.label] = "" if row.status == record.OK else f"{row.status} at {row.size}: {row.reason}"
-            self.session.finished(check)
+        run = self.session.run_of([replace(self._with(check, candidates), timed=False) for check in _checks(group)])
+        for case in run.cases:
+            if case.status != record.OK and found.get(case.label) == "":
+                found[case.label] = f"{case.status} at {case.size}: {case.reason}"
         return list(found.values())
 
     def _with(self, group: Group, forms: Sequence[Parameters]) -> Group:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cudalab.base.errors import InputError
+from msgspec.structs import replace
+
+from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.stats import FASTER, Ratio, over_all
 from cudalab.engine.groups import Group
 from cudalab.results import record
@@ -58,6 +60,24 @@ class Tuning:
         """The fastest of those that are surely faster than the default; else the default."""
         faster = [f for f in self.finalists if not f.wrong and f.verdict == FASTER]
         return max(faster, key=lambda f: f.total.value, default=self.finalists[0])
+
+
+def joined(parts: Sequence[Sequence[Tried]], default: Parameters) -> list[Tried]:
+    """A search at one size that GPUs have shared, as if the first of them had done all.
+
+    Times of different GPUs are not compared: what counts is how each is to the default's time on the same GPU. Raises
+    CudalabError where a GPU has no time of the default.
+    """
+    if len(parts) == 1:
+        return list(parts[0])
+    found, base = list[Tried](), 0.0
+    for part in parts:
+        own = next((t for t in part if t.parameters == default), Tried(default, 0.0, "not timed"))
+        if own.seconds <= 0:
+            raise CudalabError(f"the default is {own.reason or 'not timed'}, so that GPUs cannot share the search")
+        base = base or own.seconds
+        found += [replace(t, seconds=t.seconds * base / own.seconds) for t in part if t is not own or not found]
+    return found
 
 
 def ranked(searches: Sequence[Sequence[Tried]]) -> tuple[list[Tried], list[Tried]]:

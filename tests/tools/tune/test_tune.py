@@ -27,10 +27,9 @@ from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import Work
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.messages import Ready
+from cudalab.engine.messages import Ready, named
 from cudalab.engine.rows import row
 from cudalab.engine.selection import Selection
-from cudalab.engine.supervisor import Death
 from cudalab.kernels.gelu import gelu
 from cudalab.report import tuning as report
 from cudalab.results import comparable, record
@@ -44,7 +43,7 @@ from cudalab.spec.tuned import Choice
 from cudalab.tools.inspect import traced_launch
 from cudalab.tools.tune import tune
 from cudalab.tools.tune import verdict as found_
-from cudalab.tools.tune.kernel_tuner import Search, Tried
+from cudalab.tools.tune.kernel_tuner import SECONDS, Batch, Tried
 
 DATA = Path(__file__).parents[2] / "data" / "tune"
 HERE = Card("9.0", "NVIDIA H200")
@@ -370,30 +369,27 @@ class Worker:
     def labels(self, group):
         return [v.label for v in self.selection.variants(group, "cuda")]
 
-    def ask(self, task, step, kind):
-        order = msgspec.json.decode(task.payload, type=Search)
-        self.searches.append(order)
-        for parameters in self.fatal:
-            if self._label(parameters) in order.among:
-                return Death(self._label(parameters), "killed by SIGSEGV", crashed=True)
-        found = []
-        for parameters, said in self.seconds.items():
-            if self._label(parameters) in order.among:
-                wrong = isinstance(said, str)
-                seconds = 0.0 if wrong else abs(said) * prod(order.work.shape) / 1000
-                values = dict(zip(("THREADS", "PER_THREAD"), parameters))
-                found.append(Tried(values, seconds, "WRONG at 1: 1 of 1 values; [0] got 1" if wrong else ""))
-        return found
-
     def cases(self, group, timed=True):
+        search = isinstance(group, Batch)
         found = [row(group, label) for label in self.labels(group)]
-        for case, (_, parameters) in zip(found, group.forms):
-            said = self.seconds[tuple(parameters.values())]
-            if not timed and said < 0:  # passes the search's check, and not the whole check
+        found = [c for c, (_, p) in zip(found, group.forms) if tuple(p.values()) in self.seconds or not search]
+        for case, (_, parameters) in zip(found, [f for f in group.forms if tuple(f[1].values()) in self.seconds]):
+            parameters = tuple(parameters.values())
+            said = self.seconds[parameters]
+            if search and (isinstance(said, str) or parameters in self.fatal):
+                why = "killed by SIGSEGV" if parameters in self.fatal else "WRONG at 1: 1 of 1 values; [0] got 1"
+                case.status, case.reason = record.ERROR, why
+            elif search:
+                slower = 3 if "/" in group.size else 1  # another GPU
+                case.costs[SECONDS] = abs(said) * prod(group.shape) / 1000 * slower
+            elif not timed and said < 0:  # passes the search's check, and not the whole check
                 case.status, case.reason = record.WRONG, "at some value"
-            if timed:
+            elif timed:
                 times = abs(said) * prod(group.shape) / 1000 * self.rng.normal(1, self.noise, 20)
                 case.times = {"cold": [[float(t)] for t in times]}
+        if search:
+            self.searches.append(group)
+            return found
         if not timed:
             self.checked.append((group.size, len(found)))
         return found
@@ -406,7 +402,7 @@ def lab(monkeypatch, scale):
     def run(seconds, fatal=(), **options):
         worker = type("Worker", (Worker,), {"seconds": seconds, "fatal": fatal})
         monkeypatch.setattr(session, "Team", worker)
-        monkeypatch.setattr(tune, "need_gpu", lambda *_: None)
+        monkeypatch.setattr(tune, "need_gpu", lambda *_, **more: None)
         monkeypatch.setattr(tune, "version", lambda name: "1.5")
         (found,) = tune.tune(scale.file, **{"sizes": "1000,2000", **options})
         return found, worker.last
@@ -436,8 +432,27 @@ def test_the_surely_fastest_is_kept(lab, scale):
     assert re.search(r"THREADS=256 PER_THREAD=1 is (2\.0\d*|1\.9\d*|2) times as fast as the default", text)
     # The search is at the largest size; at the other one, what it has timed is timed again, and not checked again.
     first, second = worker.searches
-    assert (first.work.shape, first.checked, len(first.among)) == ((2000,), False, 4)
-    assert (second.work.shape, second.checked, len(second.among)) == ((1000,), True, 3)
+    assert (first.shape, first.search.checked, len(first.forms)) == ((2000,), False, 4)
+    assert (second.shape, second.search.checked, len(second.forms)) == ((1000,), True, 3)
+
+
+def test_gpus_share_a_search_and_their_times_are_not_compared(lab, monkeypatch):
+    """One of them takes three times as long for all that it does, and the ranking is the same."""
+
+    class Two(session.Session):
+        width = 2
+
+    monkeypatch.setattr(tune, "LEAST", 1)
+    found, worker = lab({(32, 1): 10e-6, (32, 3): 9e-6, (256, 1): 5e-6, (256, 3): 8e-6}, session=Two)
+    assert [tuple(t.parameters.values()) for t in found.ranking] == [(256, 1), (256, 3), (32, 3), (32, 1)]
+    assert [one.seconds for one in found.ranking] == pytest.approx([c * 2**0.5 for c in (5e-6, 8e-6, 9e-6, 10e-6)])
+    assert [(one.size, len(one.forms)) for one in worker.searches] == [
+        ("2000", 3), ("2000 2/2", 2), ("1000", 3), ("1000 2/2", 2),
+    ]  # fmt: skip
+    sent = worker.searches[1].sent()
+    assert named(sent.maker)(sent.payload).task() == worker.searches[1].task()  # as another process gets it
+    with pytest.raises(CudalabError, match=r"the default is WRONG .* so that GPUs cannot share the search"):
+        lab({(32, 1): "WRONG", (32, 3): 9e-6, (256, 1): 5e-6}, session=Two)
 
 
 def test_the_default_stays_where_nothing_is_surely_faster(lab, scale):
@@ -456,24 +471,22 @@ def test_the_default_stays_where_nothing_is_surely_faster(lab, scale):
 
 def test_what_is_wrong_or_costs_the_process_is_left_out_and_a_default_is_an_error(lab):
     """Kernel Tuner's fastest fails the whole check and is not a finalist."""
-    found, worker = lab({(32, 1): 10e-6, (256, 3): -1e-6, (32, 3): -8e-6, (256, 1): 9e-6}, finalists=1)
-    assert [t.parameters["THREADS"] for t in found.ranking] == [256, 32, 256, 32]
-    assert [f.parameters for f in found.finalists] == [
-        {"THREADS": 32, "PER_THREAD": 1}, {"THREADS": 256, "PER_THREAD": 1},
+    seconds = {(32, 1): 10e-6, (256, 3): -1e-6, (32, 3): 8e-6, (256, 1): 9e-6}
+    found, worker = lab(seconds, fatal=[(32, 3)], finalists=1)
+    assert [tuple(t.parameters.values()) for t in found.ranking] == [(256, 3), (256, 1), (32, 1)]
+    assert [tuple(f.parameters.values()) for f in found.finalists] == [(32, 1), (256, 1)]
+    assert [(*t.parameters.values(), t.reason.partition(" at ")[0]) for t in found.excluded] == [
+        (32, 3, "killed by SIGSEGV"), (256, 3, "WRONG"),
     ]  # fmt: skip
-    assert [(t.parameters["THREADS"], t.parameters["PER_THREAD"]) for t in found.excluded] == [(256, 3), (32, 3)]
-    every = len(checks([str(DATA / "scale.py")], "float32"))
-    assert len(worker.checked) == every + 1 + every  # the second configuration got only the first check
-    found, worker = lab({(32, 1): 10e-6, (32, 3): 9e-6, (256, 1): 8e-6}, fatal=[(32, 3), (256, 1)])
-    assert [f.parameters for f in found.finalists] == [{"THREADS": 32, "PER_THREAD": 1}]
-    assert [t.reason for t in found.excluded] == ["killed by SIGSEGV"] * 2
-    assert [len(order.among) for order in worker.searches] == [4, 3, 2, 1]
+    assert len(worker.checked) == 2 * len(checks([str(DATA / "scale.py")], "float32"))
+    with pytest.raises(CudalabError, match="the search has timed no configuration of scale: killed by SIGSEGV"):
+        lab(seconds, fatal=seconds)
     with pytest.raises(CudalabError, match=r"the default of scale is WRONG at .*: at some value; see: cudalab check"):
         lab({(32, 1): -10e-6, (256, 1): 8e-6})
 
 
 def test_ctrl_c_keeps_nothing_of_an_unfinished_search(lab, monkeypatch):
-    monkeypatch.setattr(Worker, "ask", lambda self, *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(Worker, "cases", lambda self, *_, **more: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(session.Stopped, match="stopped; nothing is kept"):
         lab({(32, 1): 1e-6})
 
@@ -534,7 +547,7 @@ def test_without_a_gpu_or_kernel_tuner_it_says_what_to_type(monkeypatch):
 
 
 def test_a_place_that_cannot_be_written_is_said_before_measuring(monkeypatch, tmp_path):
-    monkeypatch.setattr(tune, "need_gpu", lambda *_: None)
+    monkeypatch.setattr(tune, "need_gpu", lambda *_, **more: None)
     done = said("gelu", "-o", tmp_path / "none" / "gelu.tuned.json")
     assert done.exit_code == 2
     assert "no folder" in done.output
