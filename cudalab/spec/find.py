@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from math import prod
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from cudalab.base.bounded import Interrupted, Stopped, bounded, guarded
 from cudalab.base.errors import CudalabError, InputError, SpecError, at_line, message_of, short, unknown, why
 from cudalab.base.globs import names_of
 from cudalab.base.text import visible
-from cudalab.spec import cuda_source, entry_names, neighbours, plain, validate
+from cudalab.spec import cuda_source, entry_names, imported, plain, validate
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Kernel
 
@@ -224,8 +225,9 @@ def loaded(path: Path) -> ModuleType:
     # A file that has changed since it was loaded becomes another module, so that no stale kernel is measured.
     module_name = f"cudalab_user_{path.stem}_{cuda_source.digest(path)[:16]}_{abs(hash(path)):x}"
     if module_name not in sys.modules:
-        found = importlib.util.spec_from_file_location(module_name, path, loader=neighbours.loader(module_name, path))
+        found = importlib.util.spec_from_file_location(module_name, path, loader=_Fresh(module_name, str(path)))
         assert found is not None and found.loader is not None
+        imported.add_folder(path)
         genuine.watch()
         before = {*genuine.replaced(), *genuine.configured()}
         module = sys.modules[module_name] = importlib.util.module_from_spec(found)
@@ -243,6 +245,13 @@ def loaded(path: Path) -> ModuleType:
             del sys.modules[module_name]
             raise SpecError(f"{path}: {genuine.refusal(names)}")
     return sys.modules[module_name]
+
+
+class _Fresh(SourceFileLoader):
+    """Compiles the file as it is now. Python's cache compares length and seconds, which an edit may keep."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def _said(error: BaseException) -> str:

@@ -1,14 +1,56 @@
-"""The user's files that a spec imports: what it says depends on them as on its own text."""
+"""The user's files that a spec imports: what it says depends on them as on its own text.
+
+A spec imports the modules beside it as a script does, but those that are installed come first.
+"""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
+import site
 import sys
+import sysconfig
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from cudalab.spec import neighbours
-from cudalab.spec.neighbours import LAB, of_user
+from cudalab.base.errors import SpecError
+
+LAB = __package__.partition(".")[0]
+
+
+def add_folder(spec: Path) -> None:
+    """Let a spec import the modules of its folder.
+
+    Raises SpecError where it would get a module of the same name from another folder of the user.
+    """
+    folder = spec.resolve().parent
+    left, seen = [spec], {spec}
+    while left:
+        file = left.pop()
+        for head in {name.partition(".")[0] for name in _names(file)}:
+            ours = next(filter(Path.is_file, (folder / f"{head}.py", folder / head / "__init__.py")), None)
+            if ours is None or ours in seen:
+                continue
+            theirs = _file_of(head)
+            if theirs and theirs.resolve() != ours.resolve():
+                if not _of_user(theirs):
+                    continue
+                raise SpecError(f"{file}: `import {head}` gives {theirs}, not {ours}; rename one of the two modules")
+            seen.add(ours)
+            left.append(ours)
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+        importlib.invalidate_caches()
+
+
+def _file_of(module: str) -> Path | None:
+    """The file that an import of a module gives now; None where none would be found."""
+    try:
+        found = importlib.util.find_spec(module)
+    except ValueError:  # such as __main__
+        return None
+    return Path(found.origin) if found and found.has_location and found.origin else None
 
 
 def files(spec: Path) -> dict[str, Path]:
@@ -17,13 +59,13 @@ def files(spec: Path) -> dict[str, Path]:
     left = [spec]
     while left:
         for name in _names(left.pop()):
-            file = Path(getattr(neighbours.module(name, spec), "__file__", None) or "")
+            file = Path(getattr(sys.modules.get(name), "__file__", None) or "")
             if (
                 name not in found
                 and name.partition(".")[0] != LAB
                 and file.suffix == ".py"
                 and file.is_file()
-                and of_user(file)
+                and _of_user(file)
             ):
                 found[name] = file
                 left.append(file)
@@ -40,7 +82,7 @@ def on_disk(spec: Path) -> list[Path]:
             for place in (Path(entry or ".", head) for entry in (*sys.path, str(spec.parent))):
                 whole = place.joinpath(*rest)
                 for file in (whole.with_suffix(".py"), whole / "__init__.py"):
-                    if file not in found and head != LAB and file.is_file() and of_user(file):
+                    if file not in found and head != LAB and file.is_file() and _of_user(file):
                         found.append(file)
                         left.append(file)
     return found
@@ -62,3 +104,20 @@ def _names(file: Path) -> Iterator[str]:
         for name in whole:
             parts = name.split(".")
             yield from (".".join(parts[: i + 1]) for i in range(len(parts)))
+
+
+def _of_user(file: Path) -> bool:
+    return not any(where.is_relative_to(place) for where in (file.absolute(), file.resolve()) for place in _installed())
+
+
+@cache
+def _installed() -> tuple[Path, ...]:
+    """Folders of installed modules, as they are named and where links lead."""
+    known = sysconfig.get_paths()
+    places = [known[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    places += [
+        site.getusersitepackages(),
+        str(LAB),
+        *(p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")),
+    ]
+    return tuple({form for place in places for form in (Path(place).absolute(), Path(place).resolve())})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from cudalab.base.errors import SpecError
 from cudalab.engine.groups import Group
-from cudalab.spec import cuda_source, find, imported, neighbours
+from cudalab.spec import cuda_source, find, imported
 from cudalab.spec.dtype import dtype
 
 SPEC = """import numpy as np
@@ -53,10 +52,10 @@ def test_a_package_that_a_link_installs_is_none_of_the_users_files(spec, tmp_pat
     place.mkdir()
     (place / name).symlink_to(tmp_path / name)
     monkeypatch.syspath_prepend(str(place))
-    neighbours._installed.cache_clear()
+    imported._installed.cache_clear()
     monkeypatch.setattr(sys.modules[name], "__file__", str(place / name / "__init__.py"))
     assert name not in imported.files(Path(kernel.file))
-    neighbours._installed.cache_clear()
+    imported._installed.cache_clear()
 
 
 def test_a_change_of_what_a_spec_imports_changes_its_sources(spec, tmp_path):
@@ -69,36 +68,24 @@ def test_a_change_of_what_a_spec_imports_changes_its_sources(spec, tmp_path):
     assert cuda_source.digest(files[f"one.import.{name}.py"]) != before
 
 
-def test_each_folder_has_its_own_modules_and_none_hides_an_installed_one(tmp_path, monkeypatch):
-    """Whenever a statement imports them: while a spec is loaded, and in a function that is called later."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend("")
-    (tmp_path / "helper_of_specs.py").write_text("HERE = 'the current folder'\n")
-    there = importlib.import_module("helper_of_specs")
+def test_a_module_beside_a_spec_hides_no_installed_one(tmp_path):
+    (tmp_path / "msgspec.py").write_text("raise RuntimeError('this hides an installed module')\n")
+    (tmp_path / "one.py").write_text("import msgspec\n")
+    find.loaded(tmp_path / "one.py")
+
+
+def test_modules_of_one_name_in_two_folders_are_refused(tmp_path):
+    """Python knows a module by its name: the second spec would get that of the first."""
     for name in ("a", "b"):
-        (tmp_path / name / "pack_of_specs").mkdir(parents=True)
-        (tmp_path / name / "helper_of_specs.py").write_text(f"from pack_of_specs.deep import NAME\nHERE = '{name}'\n")
-        (tmp_path / name / "pack_of_specs" / "deep.py").write_text(f"import pack_of_specs\nNAME = {name!r}\n")
-        (tmp_path / name / "msgspec.py").write_text("raise RuntimeError('this hides an installed module')\n")
-        (tmp_path / name / "one.py").write_text(
-            "import msgspec\nfrom helper_of_specs import HERE, NAME\n"
-            "def later():\n    import helper_of_specs\n    from pack_of_specs import deep\n"
-            "    return helper_of_specs.HERE + deep.NAME\n"
-        )
-    a, b = (find.loaded(tmp_path / name / "one.py") for name in "ab")
-    assert [a.HERE + a.NAME, b.HERE + b.NAME] == [a.later(), b.later()] == ["aa", "bb"] == [a.later(), b.later()]
-    files = {name: imported.files(tmp_path / name / "one.py")["helper_of_specs"].parent.name for name in "ab"}
-    assert files == {"a": "a", "b": "b"}
-    assert importlib.import_module("helper_of_specs") is there  # for all other files
-
-
-def test_a_module_beside_a_spec_that_fails_says_why(tmp_path):
-    (tmp_path / "broken_helper.py").write_text("1 / 0")
-    (tmp_path / "one.py").write_text("from broken_helper import VALUE\n")
-    with pytest.raises(SpecError, match=r"division by zero \(one.py, line 1\)"):
-        find.loaded(tmp_path / "one.py")
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module("broken_helper")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "helper_of_specs.py").write_text("import common_of_specs\n")
+        (tmp_path / name / "common_of_specs.py").write_text(f"NAME = {name!r}\n")
+        (tmp_path / name / "one.py").write_text("from helper_of_specs import common_of_specs\n")
+    assert find.loaded(tmp_path / "a" / "one.py").common_of_specs.NAME == "a"
+    (tmp_path / "b" / "helper_of_specs.py").rename(tmp_path / "b" / "another_of_specs.py")
+    (tmp_path / "b" / "one.py").write_text("import another_of_specs\n")
+    with pytest.raises(SpecError, match=r"another_of_specs.py: `import common_of_specs` gives .*a/common.*rename one"):
+        find.loaded(tmp_path / "b" / "one.py")
 
 
 def test_a_file_that_cannot_be_read_as_python_imports_nothing(tmp_path):
