@@ -79,7 +79,7 @@ class Load:
         return self.done
 
     def look(self, read: Callable[[], T]) -> T:
-        """What `read` returns, under load. The host stays ahead by LONGER times what a call has taken, FURTHEST at most."""
+        """What `read` returns, under load. The host stays ahead by LONGER times what a call took, FURTHEST at most."""
         begun = perf_counter()
         value = read()
         took = min(LONGER * (perf_counter() - begun), FURTHEST)
