@@ -16,7 +16,7 @@ from time import perf_counter
 
 from cudalab import host
 from cudalab.base import advice, program, scratch
-from cudalab.base.errors import InputError, Unavailable
+from cudalab.base.errors import InputError, Unavailable, why
 from cudalab.device import machine, nvcc, toolkit
 
 WHEELS = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl",
@@ -114,7 +114,7 @@ def _nvcc(version: tuple[int, int], say: Say) -> str:
             shutil.rmtree(folder, ignore_errors=True)
             os.replace(new, folder)
         except (OSError, ValueError) as error:
-            raise Unavailable(f"cannot install nvcc into {folder}: {error}; use a virtual environment") from None
+            raise Unavailable(f"cannot install nvcc into {folder}: {why(error)}; use a virtual environment") from None
         finally:
             shutil.rmtree(new, ignore_errors=True)
     return str(folder / "nvidia" / root.name / "bin" / "nvcc")
@@ -206,7 +206,9 @@ def _uv() -> bool:
 def _pip(*words: str, **environment: str) -> None:
     """Run pip's (or uv's) install. Raises Unavailable with the end of what it says."""
     command = [*advice.installer(), "-q", *words]
-    done = program.run(command, PIP_ENDS, text=True, errors="replace", env={**os.environ, **environment})
+    with scratch.held():  # what ends this process ends pip and its build, with their temporary files
+        around = scratch.environment({**os.environ, **environment})
+        done = program.run(command, PIP_ENDS, text=True, errors="replace", env=around)
     if done.returncode:
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-LINES:])
         raise Unavailable(f"this failed: {shlex.join(command)}\n{said}")

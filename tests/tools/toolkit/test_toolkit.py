@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cudalab.base import scratch
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device import cuda, nvcc, toolkit
 from cudalab.tools import toolkit as tool
@@ -218,7 +219,7 @@ def test_the_toolkit_is_that_of_the_nvcc_that_a_script_on_path_calls(machine, pi
 
 def test_a_place_that_cannot_be_written_is_met_before_the_download(machine, pip, monkeypatch):
     monkeypatch.setattr(toolkit, "FOLDER", machine(13000) / "Python.h" / "cudalab-cuda")
-    with pytest.raises(Unavailable, match=r"Not a directory: .*; use a virtual environment"):
+    with pytest.raises(Unavailable, match=r"Not a directory.*; use a virtual environment"):
         tool.install(str)
     assert not pip
 
@@ -257,9 +258,12 @@ def test_headers_of_python_are_asked_for_before_a_download(machine, pip):
 def test_a_failed_download_leaves_what_was_there(machine, monkeypatch):
     kept = machine(13000, "filled/nvidia/cu13") / "filled"
     monkeypatch.setattr(tool.host, "compiler_missing", lambda: None)
-    monkeypatch.setattr(
-        tool.program, "run", lambda *a, **o: SimpleNamespace(returncode=1, stdout="", stderr="no index")
-    )
+
+    def run(*words, env, **options):
+        assert Path(env[scratch.VARIABLE]).is_dir()  # so it ends with this process
+        return SimpleNamespace(returncode=1, stdout="", stderr="no index")
+
+    monkeypatch.setattr(tool.program, "run", run)
     with pytest.raises(Unavailable, match=r"(?s)this failed: .*nvidia-cuda-nvcc>=13,<13.1.*no index"):
         tool.install(str, cuda="13.0")
     assert (kept / "nvidia" / "cu13" / "bin" / "nvcc").exists() and not kept.with_name("filled.new").exists()
