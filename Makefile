@@ -14,7 +14,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 
 # On a machine with a GPU the environment has the GPU libraries of the toolkit's CUDA version. Where nvcc is not on PATH,
-# `cudalab toolkit` installs it from wheels of the driver's version, and PyCUDA with it.
+# `cudalab toolkit` takes that of CUDA_HOME, or wheels of the driver's version, and builds PyCUDA with it.
 DRIVER := $(shell $(PYTHON) -I cudalab/device/toolkit.py)
 CUDA := $(firstword $(DRIVER))
 EXTRAS := torch report inspect $(if $(CUDA),cuda$(CUDA))
@@ -112,7 +112,7 @@ STAGE = stage() { echo "  $$1 ..."; begun=$$(date +%s); shift; "$$@" || exit 1; 
 	echo "    $$(( $$(date +%s) - begun )) s"; }
 EXTRA = $(foreach extra,$(1),&& stage "$(SAYS_$(extra))" $(PIP) 'cudalab[$(extra)]')
 
-TOOLKIT = $(if $(filter wheels,$(DRIVER)),&& { $(BIN)/cudalab toolkit || \
+TOOLKIT = $(if $(filter toolkit,$(DRIVER)),&& { $(BIN)/cudalab toolkit || \
 	{ echo "To go on without the GPU: make $(MAKECMDGOALS) DRIVER="; exit 1; }; })
 
 $(READY): setup.cfg pyproject.toml constraints.txt

@@ -47,13 +47,14 @@ def missing() -> str | None:
 
 def _pycuda_advice(again: bool = False) -> str:
     """What to type for PyCUDA: pip builds it where nvcc is on PATH, `cudalab toolkit` also where it is not."""
-    version = toolkit.driver_version()
+    compiler, version = nvcc(), toolkit.driver_version()
     newest = version is None or version[0] >= toolkit.MAJOR
     on_path = shutil.which("nvcc")
-    if again or (not on_path and (newest or nvcc())):
-        wheels = "" if nvcc() else ", which it installs from wheels"
+    if (compiler or newest) and (again or not on_path):
+        wheels = "" if compiler else ", which it installs from wheels"
         return f"type: {toolkit.COMMAND} (compiles PyCUDA here, with the headers of nvcc{wheels})"
-    how = advice.extra(f"cuda{toolkit.MAJOR}" if newest else "cuda12")
+    found = (compiler and toolkit.major(compiler)) or (toolkit.MAJOR if newest else toolkit.OLDEST)
+    how = advice.extra(f"cuda{found}")  # as `make` installs
     return how if on_path else f"it needs a CUDA 12 toolkit, as the driver is of CUDA 12, with nvcc on PATH; then {how}"
 
 

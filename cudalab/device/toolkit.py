@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+ANSWER = 30.0  # seconds for nvcc --version
+OLDEST = 12  # the oldest version of CUDA that the lab's extras know
 VARIABLES = ("CUDA_ROOT", "CUDA_HOME")
 FOLDER = Path(sys.prefix, "cudalab-cuda")  # what `cudalab toolkit` fills
 MAJOR = 13  # the first whose wheels have nvcc, and the newest that the lab's extras know
@@ -24,10 +26,27 @@ COMMAND = "cudalab toolkit"
 
 
 def nvcc() -> str | None:
-    """The path of the compiler that PyCUDA will call; None where there is none."""
-    given = (Path(os.environ[name]) for name in VARIABLES if os.environ.get(name))
-    places = (str(root / "bin" / "nvcc") for roots in (given, wheels()) for root in roots)
-    return shutil.which("nvcc") or next(filter(None, map(shutil.which, places)), None)
+    """The absolute path of the compiler that PyCUDA will call; None where there is none."""
+    found = given() or next(filter(None, (shutil.which(str(root / "bin" / "nvcc")) for root in wheels())), None)
+    return found and os.path.abspath(found)
+
+
+def given() -> str | None:
+    """The nvcc on PATH, or else in CUDA_ROOT or CUDA_HOME; None where there is none."""
+    roots = (os.environ[name] for name in VARIABLES if os.environ.get(name))
+    places = ("nvcc", *(os.path.join(root, "bin", "nvcc") for root in roots))
+    return next(filter(None, map(shutil.which, places)), None)
+
+
+def major(compiler: str) -> int | None:
+    """The version of CUDA that an nvcc is of, such as 13, as far as the lab's extras go; None where it says none."""
+    command = [compiler, "--version"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=ANSWER)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"release (\d+)\.", done.stdout)
+    return min(int(found[1]), MAJOR) if found and int(found[1]) >= OLDEST else None
 
 
 def wheels() -> Iterator[Path]:
@@ -63,16 +82,17 @@ def no_nvcc() -> str:
 
 
 def for_make() -> str:
-    """The major version of CUDA to install for, "wheels" after it where PATH has no nvcc; "" for the CPU alone."""
+    """The version of CUDA to install for, and "toolkit" where `cudalab toolkit` must come first; "" for the CPU alone.
+
+    It must where nvcc is missing or not on PATH: pip would not find it.
+    """
     os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # what is installed does not depend on which GPUs a command may use
     version = driver_version()
     if not version or ctypes.CDLL("libcuda.so.1").cuInit(0):
         return ""
-    if compiler := shutil.which("nvcc"):
-        said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
-        found = re.search(r"release (\d+)\.", said)
-        return found[1] if found else ""
-    return f"{MAJOR} wheels" if version[0] >= MAJOR else ""
+    compiler = given()
+    found = major(compiler) if compiler else MAJOR if version[0] >= MAJOR else None
+    return f"{found}{'' if shutil.which('nvcc') else ' toolkit'}" if found else ""
 
 
 if __name__ == "__main__":

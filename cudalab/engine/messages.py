@@ -153,10 +153,11 @@ class Prepared(msgspec.Struct, tag=True):
 
 
 class Go(msgspec.Struct, tag=True):
-    """Time what is ready, but the variants in `omit`. `known`: as of `Task`, what has become known since."""
+    """Time what is ready, but the variants in `omit`. `known`, `unloaded`: as of `Task`, as they are by now."""
 
     known: dict[str, Parity] = {}
     omit: tuple[str, ...] = ()
+    unloaded: dict[str, str] = {}
 
 
 class Failed(msgspec.Struct, tag=True):

@@ -12,7 +12,8 @@ The rule for one group of cases:
 3. A death before any variant's turn is tried again once, unless it was a hang. Then the whole group has error rows.
 4. A variant that hung in HANGS groups is not tried in later ones; nor is any, where that came before their turns.
 5. If the worker dies while a variant is measured under load (energy, sustained), the group is run again without loads
-   of that variant: its row keeps the other times, and a note says what happened.
+   of that variant: its row keeps the other times, and a note says what happened. The run's other processes do not try
+   these loads in that group, and none does in later groups once the variant has hung under load in HANGS of them.
 
 So a group of V variants starts a worker at most 3 V + 4 times, and every run ends.
 """
@@ -83,13 +84,14 @@ class Supervisor:
         self.wall: dict[str, float] = {}  # seconds by phase, of all workers
         self.known: dict[str, Parity] = {}  # verdicts of the group at work, see `messages.Done`
         self.hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
+        self.overloaded: dict[tuple[str, str, str], dict[str, Death]] = {}  # deaths under load, so too, by group
+        self._group: Rows[Way] | None = None  # the one at work
         self._process: Process | None = None
         self._begun = 0.0  # when the worker was started that has not opened its device yet
         self._ahead = False  # whether it loads what a spec needs before it is asked
         self.waiting = False  # whether the worker has prepared its task, and waits for `go`
         self.bad: tuple[str, ...] = ()  # variants of that task that will have no times
         self._struck: tuple[str, ...] = ()  # of those, the ones that have ended or hung a worker
-        self._unloaded: dict[str, str] = {}  # those that have ended or hung a worker under load, and how
         self._left_out: tuple[str, ...] = ()  # labels that the present call of `cases` leaves out
 
     def __enter__(self) -> Supervisor:
@@ -113,7 +115,7 @@ class Supervisor:
         self.waiting = False
         self.known |= known or {}
         self._timing.enter_context(self._quiet())
-        self._process.go(Go(dict(known or {}), tuple(omit)))
+        self._process.go(Go(dict(known or {}), tuple(omit), self._unloaded()))
 
     def labels(self, group: Rows[Way]) -> list[str]:
         """Of the selected variants, in the order of the rows."""
@@ -145,7 +147,7 @@ class Supervisor:
         `timed` False: check only. `known` are verdicts of other processes on this group. The worker is
         `waiting`, once or more often, until `go` lets it take times.
         """
-        self._left_out, self.known, self._unloaded = tuple(omit), dict(known or {}), dict[str, str]()
+        self._group, self._left_out, self.known = group, tuple(omit), dict(known or {})
         struck = self._known_to_hang(group)
         if death := struck.pop("", None):
             return self._merged(group, [], dict.fromkeys(self._wanted(group), death))
@@ -154,8 +156,8 @@ class Supervisor:
             end = yield from self._attempt(group, struck, timed)
             if not isinstance(end, Death):
                 return self._merged(group, end, struck)
-            if end.loaded and end.label not in self._unloaded:  # it keeps its other times
-                self._unloaded[end.label] = end.reason
+            if end.loaded and end.label not in self._unloaded():  # it keeps its other times
+                self.overloaded.setdefault((group.file, group.dtype.name, end.label), {})[str(group)] = end
             elif end.label and end.label not in struck:
                 struck[end.label] = self._noted(group, end)
                 if sum(death.crashed for death in struck.values()) >= DOUBT:
@@ -179,6 +181,21 @@ class Supervisor:
             if len(places) >= HANGS:
                 what = "it" if label else "what comes before the variants, such as the reference,"
                 found[label] = Death(label, f"not tried: {what} did not finish at {' and at '.join(places)}")
+        return found
+
+    def _unloaded(self) -> dict[str, str]:
+        """Variants of the group at work that are not measured under load, and why: see rule 5."""
+        if (group := self._group) is None:
+            return {}
+        found = dict[str, str]()
+        for (file, dtype, label), deaths in self.overloaded.items():
+            hung = [place for place, death in deaths.items() if death.hung]
+            if (file, dtype) != (group.file, group.dtype.name):
+                continue
+            if death := deaths.get(str(group)):
+                found[label] = death.reason
+            elif len(hung) >= HANGS:
+                found[label] = f"not tried: it did not finish under load at {' and at '.join(hung)}"
         return found
 
     def _noted(self, group: Rows[Way], death: Death) -> Death:
@@ -233,7 +250,7 @@ class Supervisor:
     def _attempt(self, group: Rows[Way], omit: Collection[str], timed: bool = True) -> Doing[list[Case] | Death]:
         """Let a worker do the group without the variants in `omit`."""
         task = group.task((*self._left_out, *omit), timed)
-        task.known, task.unloaded, self._struck = self.known, self._unloaded, tuple(omit)
+        task.known, task.unloaded, self._struck = self.known, self._unloaded(), tuple(omit)
         answer = yield from self._asked(task, Step(str(group), "start"), list[Case])
         if isinstance(answer, Failed):
             return [failed(group, label, answer.message) for label in self._wanted(group) if label not in omit]

@@ -221,7 +221,7 @@ class Team:
         found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)), self.quiet)
         found.wall = self.wall
         if self._all:
-            found.hung = self._all[0].hung
+            found.hung, found.overloaded = self._all[0].hung, self._all[0].overloaded
         self._all.append(found)
         return found
 

@@ -165,6 +165,7 @@ class _Worker:
         if go is None:  # the parent gives no more orders
             _leave(1)
         self.job.known.update(go.known)
+        self.job.unloaded = go.unloaded
         return go.omit
 
     def _right(self) -> dict[str, Parity]:

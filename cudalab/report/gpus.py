@@ -11,10 +11,8 @@ from cudalab.results.record import Place, Results
 
 NAMED = 3  # lost tries that are named
 FEWEST = 4  # GPUs of which one can be told to stand apart
-APART, DEVIATIONS = (
-    0.01,
-    5.0,
-)  # an outlier is further from the median than this share of it, and than so many deviations
+APART = 0.01  # an outlier is further from the median than this share of it,
+DEVIATIONS = 5.0  # and than so many deviations
 TITLE = "How the GPUs differ"
 HEADERS = ["case", "variant", "GPUs", "median \u00b5s", "fastest", "slowest", "outliers"]
 

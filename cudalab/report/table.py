@@ -63,7 +63,7 @@ def render(
     names = _times(page.body, run, costs, INKS.get(plots)) if run.timed else _checks(page.body, run)
     for labels, reason in below_tables.skipped(run):
         page.body.print(remark("skipped", labels, reason))
-    _gpus(page.body, run)
+    put_gpus(page.body, run)
     lines, answers = below_tables.footer(run, names), _in_short(run)
     if below_tables.UNCLEAR not in lines and any(stats.UNCLEAR in text for text in answers):
         lines.append(below_tables.UNCLEAR)
@@ -159,7 +159,7 @@ def _times(console: Console, run: Results, costs: bool, ink: plots_.Ink | None) 
     return names
 
 
-def _gpus(console: Console, run: Results) -> None:
+def put_gpus(console: Console, run: Results) -> None:
     """Print the table of how the GPUs of a run differ, if each measured everything."""
     names, rows = gpus.table(run)
     if not rows:

@@ -16,7 +16,7 @@ import msgspec
 from rich.console import Console
 
 from cudalab.base import numbers
-from cudalab.report import answer, below_tables, columns, measured, table
+from cudalab.report import answer, below_tables, columns, gpus, measured, table
 from cudalab.report.columns import HOST, NOT_MEASURED, Column
 from cudalab.report.measured import Measured
 from cudalab.results import marks, record
@@ -48,6 +48,7 @@ def render(run: Results, width: int | None, color: bool) -> str:
         console.print(table.remark("skipped", labels, reason))
     for line in _not_predicted(run):
         console.print(table.plain(line, "yellow", keep="\n"))
+    table.put_gpus(console, run)
     for line in _footer(run, cards, marked):
         console.print(table.plain(line, "dim"))
     return table.finished(out, width)
@@ -222,7 +223,7 @@ def _footer(run: Results, cards: dict[str, list[Measured]], marked: bool) -> lis
     lines += _sources(run, cards) + below_tables.not_loaded(run)
     times = ["CPU \u00b5s: wall clock, fastest first; as tables: --all"] if any(c.times for c in run.cases) else []
     last = [*times, *([f"{LAUNCH} mostly launch and timer"] if marked else [])]
-    return [*lines, "; ".join(last)] if last else lines
+    return lines + (["; ".join(last)] if last else []) + gpus.lines(run)
 
 
 def _sources(run: Results, cards: dict[str, list[Measured]]) -> list[str]:

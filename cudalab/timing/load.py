@@ -19,6 +19,7 @@ from cudalab.device import driver
 CHUNK = 2e-3  # seconds of work between two readings of the time
 AHEAD = 2  # chunks that are enqueued at least before the host waits for the oldest
 LONGER = 2.0  # times that a later look may take as long as the longest so far
+FURTHEST = 0.5  # seconds of work that the host enqueues ahead, however long a look took
 SAMPLES = 4  # chunks that are timed right after a load
 MOST = 1000  # runs in a chunk
 REUSED = 0.5  # of the time in a batch: where all runs take less under load, they do other work there
@@ -78,10 +79,11 @@ class Load:
         return self.done
 
     def look(self, read: Callable[[], T]) -> T:
-        """What `read` returns, under load. The host stays ahead by LONGER times what a call has taken so far."""
+        """What `read` returns, under load. The host stays ahead by LONGER times what a call took, FURTHEST at most."""
         begun = perf_counter()
         value = read()
-        self._ahead = max(self._ahead, AHEAD + int(np.ceil(LONGER * (perf_counter() - begun) / CHUNK)))
+        took = min(LONGER * (perf_counter() - begun), FURTHEST)
+        self._ahead = max(self._ahead, AHEAD + int(np.ceil(took / CHUNK)))
         return value
 
     def keep(self, seconds: float) -> int:

@@ -82,7 +82,8 @@ def sustained_clocks(
 
     `once` is the time of one run, roughly. `hot` and `reused`: as `Beside`'s. `alive`: as `Load`'s.
     """
-    load = Load(device.stream, work.repeat, once * work.runs, work.runs, alive)
+    # Apart: looks at NVML let the host run further ahead, and a burst's samples begin after what it has enqueued.
+    short, long = (Load(device.stream, work.repeat, once * work.runs, work.runs, alive) for _ in WHERE)
     seen: dict[str, list[float]] = {}
     beside = {kind: Beside(hot, where, notes, reused) for kind, where in WHERE.items()}
 
@@ -90,7 +91,7 @@ def sustained_clocks(
         for name, value in values.items():
             seen.setdefault(name, []).append(value)
 
-    def end() -> None:
+    def end(load: Load) -> None:
         load.stop()
         work.run()
         work.verify()
@@ -104,25 +105,25 @@ def sustained_clocks(
         work.before()
         device.stream.synchronize()
         sleep(REST)
-        load.keep(BURST)
-        taken = load.samples(lambda: clock_now("burst_sm_hz"))
+        short.keep(BURST)
+        taken = short.samples(lambda: clock_now("burst_sm_hz"))
         beside["burst"].end(median(taken))
-        end()
+        end(short)
         return taken
 
     def sustained() -> list[float]:
         beside["sustained"].begin()
         work.before()
         start = perf_counter()
-        settled, readings = settle(lambda: load.look(device.nvml.under_load), load.advance)
+        settled, readings = settle(lambda: long.look(device.nvml.under_load), long.advance)
         see(sustained_load_s=perf_counter() - start)
         notes.extend(note for note in remarks(settled, readings, device.nvml.why_untold) if note not in notes)
-        taken = load.samples(lambda: clock_now("sustained_sm_hz"))
+        taken = long.samples(lambda: clock_now("sustained_sm_hz"))
         beside["sustained"].end(median(taken))
         watts = [found["power_w"] for at, found in readings if at >= readings[-1][0] - SPAN and "power_w" in found]
         if watts:
             see(sustained_w=fmean(watts))
-        end()
+        end(long)
         return taken
 
     def quantities(kind: str) -> dict[str, float]:

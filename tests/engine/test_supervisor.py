@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -161,6 +162,32 @@ def test_a_death_under_load_costs_the_loads_of_the_variant(monkeypatch):
     died = "was killed while it ran numpy (timing, energy)"
     assert tasks == [({}, []), ({"numpy": died}, []), ({"numpy": died}, ["numpy"])]
     assert row.reason == "was killed while it ran numpy (timing, cold)"  # also without loads: the row is lost
+
+
+def test_hangs_under_load_are_remembered_as_others_are(monkeypatch):
+    """By the other process of a run in the same group, and by both in groups after HANGS of them."""
+    first, second = (supervisor.Supervisor(None, Selection(), 1.0, lambda step: None) for _ in range(2))
+    second.overloaded, hangs, told = first.overloaded, [], []
+
+    def asked(self, task, step, kind):
+        self.waiting, self._process = True, SimpleNamespace(go=told.append)
+        self.go()  # in its turn: what the other has met since counts
+        (order,) = told
+        told.clear()
+        if "numpy" not in order.unloaded and self is first:
+            hangs.append((step.group, order.unloaded, task.unloaded))
+            return self._death(Ended("hung", Step(step.group, "timing, energy", "numpy"), "", True))
+        return order.unloaded
+        yield
+
+    monkeypatch.setattr(supervisor.Supervisor, "_asked", asked)
+    monkeypatch.setattr(supervisor.Supervisor, "labels", lambda self, group: ["numpy"])
+    monkeypatch.setattr(supervisor.Supervisor, "_merged", lambda self, group, cases, deaths: cases)
+    groups = plan.groups(["plus_one"], "8,9,10", "")
+    found = [[watched.cases(group)["numpy"] for watched in (first, second)] for group in groups]
+    assert len(hangs) == 2 and all(one == other for one, other in found)
+    assert "numpy (timing, energy) hung and was stopped" in found[1][1]
+    assert found[2][0] == "not tried: it did not finish under load at plus_one 8 float32 and at plus_one 9 float32"
 
 
 # ---- what all variants need --------------------------------------------------------------------------------------

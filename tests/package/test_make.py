@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
         ("bench", "", ["torch", "report", "inspect"]),
         ("lint", "", ["torch", "report", "inspect", "test", "dev"]),
         ("bench", "13", ["torch", "report", "inspect", "cuda13"]),
-        ("bench", "13 wheels", ["torch", "report", "inspect", "cuda13"]),
+        ("bench", "13 toolkit", ["torch", "report", "inspect", "cuda13"]),
     ],
 )
 def test_each_stage_is_named_before_pip_runs(tmp_path, target, driver, stages):
@@ -28,7 +28,7 @@ def test_each_stage_is_named_before_pip_runs(tmp_path, target, driver, stages):
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert text.startswith('echo "Installing cudalab') and "minutes" in text.partition("pip install")[0]
     installs = [part for part in text.split('stage "')[1:] if "pip install" in part]
-    assert ("cudalab toolkit" in text.partition("'cudalab[cuda13]'")[0]) == (driver == "13 wheels")
+    assert ("cudalab toolkit" in text.partition("'cudalab[cuda13]'")[0]) == (driver == "13 toolkit")
     names = ("torch", "report", "inspect", "cuda13", "test", "dev")
     assert [name for name in names if f"'cudalab[{name}]'" in text] == stages
     assert len(installs) == 1 + len(stages) and all(part.partition('"')[0].strip() for part in installs)

@@ -168,7 +168,7 @@ def test_signs_of_life_are_told_at_most_once_in_each_beat():
 
 def test_the_host_stays_ahead_of_a_look_that_takes_long(monkeypatch):
     """Chunks of 2 ms, none of which ends before the host waits for it; then all end at once."""
-    over, clock = [False], iter([0.0, 0.03])
+    over, clock = [False], iter([0.0, 0.03, 1.0, 9.0])
     event = SimpleNamespace(record=lambda stream: None, wait=int, over=lambda: over[0])
     monkeypatch.setattr(load.driver, "Event", lambda: event)
     monkeypatch.setattr(load, "perf_counter", lambda: next(clock))
@@ -180,6 +180,10 @@ def test_the_host_stays_ahead_of_a_look_that_takes_long(monkeypatch):
     assert len(runs) - loaded.done == 2 * (load.AHEAD + 30)  # 60 ms
     over[0] = True
     assert loaded.advance() == len(runs)
+    over[0] = loaded.look(lambda: False)  # takes 8 s
+    for _ in range(400):
+        loaded.advance()
+    assert len(runs) - loaded.done == 2 * (load.AHEAD + load.FURTHEST / load.CHUNK)
 
 
 def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
@@ -205,19 +209,35 @@ def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
 
 @pytest.mark.parametrize("skips", ["burst", "sustained"])
 def test_runs_that_skip_work_in_a_burst_or_under_load_have_neither_time(monkeypatch, skips):
-    """Runs of 1 ms, and of the same in a batch, but for those of one kind in a batch on new contents."""
-    fake = SimpleNamespace(keep=int, stop=int, advance=int, samples=lambda meanwhile: meanwhile() or [1e-3] * 4)
+    """Runs of 1 ms, and of the same in a batch, but for those of one kind in a batch on new contents.
+
+    Only a load without looks at NVML, which let the host run ahead, is `kept` up for a burst.
+    """
+    looked, kept = [], []
+
+    def made(*given):
+        def look(read):
+            looked.append(fake)
+            return read()
+
+        fake = SimpleNamespace(
+            keep=lambda seconds: kept.append(fake), stop=int, advance=int, look=look,
+            samples=lambda meanwhile: meanwhile() or [1e-3] * 4,
+        )  # fmt: skip
+        return fake
+
     work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
     told = SimpleNamespace(under_load=lambda: {"sm_hz": 1e9}, why_untold=lambda *names: "")
     device = SimpleNamespace(nvml=told, stream=SimpleNamespace(synchronize=int))
-    monkeypatch.setattr(sustained, "Load", lambda *given: fake)
+    monkeypatch.setattr(sustained, "Load", made)
     monkeypatch.setattr(sustained, "REST", 0.0)
-    monkeypatch.setattr(sustained, "settle", lambda *given: (True, [(0.0, {"sm_hz": 1e9, "power_w": 500.0})]))
+    monkeypatch.setattr(sustained, "settle", lambda read, advance: (True, [(0.0, {**read(), "power_w": 500.0})]))
     batch, notes = [1e-3], []
     clocks = sustained.sustained_clocks(device, work, lambda: batch[0], 1e-3, notes)
     for kind, clock in clocks.items():
         batch[0] = 3e-3 if kind == skips else 0.5e-3
         assert clock.sample() == [1e-3] * 4
+    assert kept and looked and not any(one is other for one in kept for other in looked)
     skipped, whole = clocks.pop(skips), clocks.popitem()
     with pytest.raises(LaunchError, match="do runs reuse earlier results"):
         skipped.quantities()

@@ -10,9 +10,9 @@ def command(cuda: str) -> None:
     """Install nvcc and PyCUDA where a GPU has a driver and no toolkit.
 
     Where nvcc is neither on PATH nor in CUDA_ROOT or CUDA_HOME, installs it and CUDA's headers from wheels of the
-    driver's version, into a folder of this environment, and then builds PyCUDA against them. What is there stays. The
-    lab finds that nvcc by itself, after PATH, CUDA_ROOT and CUDA_HOME. With --cuda it needs no driver: `check` and
-    `inspect` use nvcc without a GPU as well.
+    driver's version, into a folder of this environment, and then builds PyCUDA against them. What is there and works
+    stays. The lab finds that nvcc by itself, after PATH, CUDA_ROOT and CUDA_HOME. With --cuda it needs no driver:
+    `check` and `inspect` use nvcc without a GPU as well.
 
     \b
     cudalab toolkit

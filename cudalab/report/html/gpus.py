@@ -29,6 +29,8 @@ def _figure(run: Results, found: list[Difference]) -> Figure:
     every = gpus.named(run, max(len(one.measured) for one in found))
     apart = len({gpu for one in found for gpu in one.apart})
     said = f"{apart} {'is' if apart == 1 else 'are'} marked as an outlier" if apart else "none is an outlier"
+    if all(len(one.measured) < gpus.FEWEST for one in found):
+        said = f"outliers are told of {gpus.FEWEST} or more"
     says = (
         f"Of each case a mark for each of {every}, at its median time against the median of all: to the right it is "
         f"slower, and {said}."

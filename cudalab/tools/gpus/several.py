@@ -318,7 +318,7 @@ class Several(Session):
             self.keep()
         else:
             self._take(group, cases, complete=not self._queue)
-            self._wrong = self.ends(cases)
+            self._wrong |= self.ends(cases)  # another group may be done before the run ends
             self._queue.keep(self.needed(cases, self._queue.waiting))
 
     def _medians(self, cases: list[Case]) -> dict[str, float]:

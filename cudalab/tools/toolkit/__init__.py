@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shlex
 import shutil
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 
 from cudalab import host
-from cudalab.base import advice, program
-from cudalab.base.errors import InputError, Unavailable
+from cudalab.base import advice, program, scratch
+from cudalab.base.errors import InputError, Unavailable, why
 from cudalab.device import machine, nvcc, toolkit
 
 WHEELS = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime", "nvidia-cuda-cccl",
@@ -45,16 +45,23 @@ def install(say: Say, cuda: str = "") -> None:
         )
     _need_what_compiles(bool(driver))
     compiler = toolkit.nvcc()
-    if compiler and not cuda:
-        say(f"nvcc is there: {compiler}")
+    broken = nvcc.broken(compiler) if compiler and not cuda else ""
+    if not compiler or cuda or (broken and toolkit.from_wheels(compiler)):  # such as wheels without their headers
+        compiler, broken = _nvcc(wanted, say), ""
+        nvcc.broken.cache_clear()
+        if reason := nvcc.broken(compiler):
+            raise Unavailable(f"{compiler} does not work here: {reason}")
+    elif broken:
+        raise Unavailable(
+            f"{compiler} does not work here: {broken}; mend it, or take it off PATH, CUDA_ROOT and CUDA_HOME and type "
+            f"{toolkit.COMMAND} again"
+        )
     else:
-        compiler = _nvcc(wanted, say)
-    if reason := nvcc.broken(compiler):
-        raise Unavailable(f"{compiler} does not work here: {reason}")
+        say(f"nvcc is there: {compiler}")
     if driver is None:
         say("PyCUDA is left out: there is no NVIDIA driver (libcuda.so.1 is not there)")
     elif _pycuda_fails():
-        _pycuda(Path(compiler).resolve().parents[1], say)
+        _pycuda(compiler, say)
     else:
         say("PyCUDA is there")
 
@@ -73,7 +80,7 @@ def requirements(version: tuple[int, int]) -> list[str]:
 
 def _version(text: str) -> tuple[int, int]:
     major, _, minor = text.partition(".")
-    if not major.isdigit() or not (minor or "0").isdigit():
+    if not text.isascii() or not major.isdigit() or not (minor or "0").isdigit():
         raise InputError(f"--cuda takes a version of CUDA, such as {toolkit.MAJOR}.0, not {text!r}")
     if int(major) > toolkit.MAJOR:
         raise InputError(f"--cuda takes a version of CUDA {toolkit.MAJOR}, the newest that the lab knows, not {text!r}")
@@ -100,13 +107,14 @@ def _nvcc(version: tuple[int, int], say: Say) -> str:
     with _timed(say, f"nvcc and CUDA's headers from wheels ({toolkit.SIZE} to download, 280 to 350 MB in {folder})"):
         shutil.rmtree(new, ignore_errors=True)
         try:
+            new.mkdir(parents=True)  # before the download, which is for nothing where this fails
             _pip("--no-compile", "--target", str(new), *wanted)
             (root,) = new.glob("nvidia/cu*")
             _link(root)
             shutil.rmtree(folder, ignore_errors=True)
             os.replace(new, folder)
         except (OSError, ValueError) as error:
-            raise Unavailable(f"cannot install nvcc into {folder}: {error}; use a virtual environment") from None
+            raise Unavailable(f"cannot install nvcc into {folder}: {why(error)}; use a virtual environment") from None
         finally:
             shutil.rmtree(new, ignore_errors=True)
     return str(folder / "nvidia" / root.name / "bin" / "nvcc")
@@ -122,36 +130,59 @@ def _link(root: Path) -> None:
             plain.symlink_to(library.name)
 
 
-def _pycuda(root: Path, say: Say) -> None:
-    """Build PyCUDA against a toolkit, in place of one that does not load."""
-    with _timed(say, "PyCUDA, which is compiled here (1 to 3 minutes)"), tempfile.TemporaryDirectory() as home:
-        _write_home(Path(home), root)
+def _pycuda(compiler: str, say: Say) -> None:
+    """Build PyCUDA against the toolkit of a compiler, in place of one that does not load."""
+    root, include = _toolkit_of(compiler)
+    with _timed(say, "PyCUDA, which is compiled here (1 to 3 minutes)"), scratch.folder("home-") as home:
+        _write_home(home, root, include)
         pinned = machine.ROOT / "constraints.txt"
         limits = ("-c", str(pinned)) if advice.way() == advice.CHECKOUT and pinned.is_file() else ()
         path = os.pathsep.join((str(root / "bin"), os.environ.get("PATH", "")))
         fresh = ("--no-binary", "pycuda", *(("--no-cache",) if _uv() else ("--no-cache-dir",)))
         again = ("--force-reinstall", "--no-deps") if find_spec("pycuda") else ()
-        _pip(*fresh, *again, *limits, PYCUDA, HOME=home, PATH=path)
+        _pip(*fresh, *again, *limits, PYCUDA, HOME=str(home), PATH=path)
     if reason := _pycuda_fails():
         raise Unavailable(f"PyCUDA was built and does not load: {reason}")
 
 
-def _write_home(home: Path, root: Path) -> None:
+def _toolkit_of(compiler: str) -> tuple[Path, Path]:
+    """The root of its toolkit and the folder of cuda.h, as nvcc says: on PATH may be a script or a link to ccache."""
+    said = program.run([compiler, "--dryrun", "--cubin", "any.cu"], text=True, errors="replace").stderr
+    top = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
+    root = Path(top[1]).resolve() if top else Path(compiler).resolve().parents[1]
+    named = re.search(r"^#\$ INCLUDES=(.*)$", said, re.MULTILINE)
+    places = [
+        *(Path(place).resolve() for place in re.findall(r'"-I([^"]+)"', named[1] if named else "")),
+        root / "include",
+    ]
+    for place in places:
+        if (place / "cuda.h").is_file():
+            return root, place
+    raise Unavailable(
+        f"PyCUDA is built with cuda.h, which is not in {' or '.join(map(str, places))}: install the headers of the "
+        f"CUDA toolkit of {compiler}"
+    )
+
+
+def _write_home(home: Path, root: Path, include: Path) -> None:
     """Fill a HOME whose file tells PyCUDA's build where CUDA is; all else is what the user's has.
 
     The driver's library is there to link with: the wheels have no stub of it. Their cuRAND is left out (60 MB).
     """
-    for entry in Path.home().iterdir():
-        (home / entry.name).symlink_to(entry)
+    users = os.path.expanduser("~")
+    with contextlib.suppress(OSError):  # one that is not there, or cannot be read
+        for name in os.listdir(users):
+            (home / name).symlink_to(Path(users, name).absolute())
     libraries = home / ".cudalab-libraries"
     libraries.mkdir()
     (libraries / "libcuda.so").symlink_to(_libcuda())
     settings = home / ".aksetup-defaults.py"
     settings.unlink(missing_ok=True)
-    folders = [str(libraries), *(str(root / name) for name in ("lib64", "lib"))]
+    folders = [str(libraries), *(str(root / name) for name in ("lib64", "lib")), str(include.with_name("lib"))]
     settings.write_text(
-        f"CUDA_ROOT = {str(root)!r}\nCUDADRV_LIB_DIR = {folders!r}\nCURAND_LIB_DIR = {folders!r}\n"
-        f"CUDA_ENABLE_CURAND = {(root / 'include' / 'curand.h').is_file()}\n"
+        f"CUDA_ROOT = {str(root)!r}\nCUDA_INC_DIR = {[str(include)]!r}\n"
+        f"CUDADRV_LIB_DIR = {folders!r}\nCURAND_LIB_DIR = {folders!r}\n"
+        f"CUDA_ENABLE_CURAND = {(include / 'curand.h').is_file()}\n"
     )
 
 
@@ -175,13 +206,15 @@ def _uv() -> bool:
 def _pip(*words: str, **environment: str) -> None:
     """Run pip's (or uv's) install. Raises Unavailable with the end of what it says."""
     command = [*advice.installer(), "-q", *words]
-    done = program.run(command, PIP_ENDS, text=True, errors="replace", env={**os.environ, **environment})
+    with scratch.held():  # what ends this process ends pip and its build, with their temporary files
+        around = scratch.environment({**os.environ, **environment})
+        done = program.run(command, PIP_ENDS, text=True, errors="replace", env=around)
     if done.returncode:
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-LINES:])
         raise Unavailable(f"this failed: {shlex.join(command)}\n{said}")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _timed(say: Say, what: str) -> Iterator[None]:
     begun = perf_counter()
     say(f"{what} ...")

@@ -21,7 +21,7 @@ from cudalab.engine import cross_check, plan, runs
 from cudalab.engine.messages import Ready, Sent, named
 from cudalab.engine.rows import row
 from cudalab.report import gpus as report
-from cudalab.report import markdown, study
+from cudalab.report import markdown, study, without_gpu
 from cudalab.report.html import plot
 from cudalab.results import file, record
 from cudalab.results.record import Machine
@@ -225,6 +225,10 @@ def test_every_gpu_measures_everything_and_one_that_stands_apart_is_named(tmp_pa
     assert report.table(run)[1] == [row]
     run.machine.device = "cpu"
     assert plot.chosen([run], "gpus")[0].title == "How 5 actors on CPUs differ"
+    screen = " ".join(without_gpu.render(run, 120, False).split())
+    assert " ".join(row) in screen and "5 actors on CPUs; each kernel" in screen and "outlier: GPU-3" in screen
+    run.places = [place for place in run.places if place.gpu in ("GPU-0", "GPU-1", "GPU-2")]
+    assert plot.chosen([run], "gpus")[0].says.endswith("slower, and outliers are told of 4 or more.")
     run.places = []
     with pytest.raises(InputError, match="nothing to draw for gpus: it needs a file of"):
         plot.chosen([run], "gpus")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cudalab.base import scratch
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device import cuda, nvcc, toolkit
 from cudalab.tools import toolkit as tool
@@ -57,18 +59,37 @@ def test_nvcc_is_looked_for_in_this_order(machine):
     assert toolkit.nvcc() is None
 
 
+def test_an_nvcc_in_the_current_folder_has_a_whole_path(machine, monkeypatch):
+    place = machine(0, "path") / "path" / "bin"
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("PATH", ".")
+    assert toolkit.nvcc() == str(place / "nvcc") and not toolkit.from_wheels(toolkit.nvcc())
+
+
 @pytest.mark.parametrize(
     ("driver", "places", "installs"),
     [
         (0, ["path"], ""),
         (13000, ["path"], "12"),  # the toolkit decides
-        (13000, [], "13 wheels"),
-        (14010, ["home"], "13 wheels"),  # pip would not find an nvcc that is not on PATH
+        (13000, [], "13 toolkit"),
+        (14010, ["home"], "12 toolkit"),  # pip would not find an nvcc that is not on PATH
+        (14010, ["filled/nvidia/cu13"], "13 toolkit"),
         (12080, [], ""),
     ],
 )
 def test_what_make_installs(machine, driver, places, installs):
     machine(driver, *places)
+    assert toolkit.for_make() == installs
+
+
+@pytest.mark.parametrize(
+    ("says", "installs"), [("release 14.1", "13"), ("release 11.8", ""), ("hello", ""), (None, "")]
+)
+def test_make_heeds_what_nvcc_says(machine, says, installs):
+    """One of a version that the extras do not know, or that does not start."""
+    program = machine(13000, "path", says=says) / "path" / "bin" / "nvcc"
+    if says is None:
+        program.write_text("of another machine")
     assert toolkit.for_make() == installs
 
 
@@ -89,7 +110,7 @@ def test_the_wheels_are_never_newer_than_the_driver(version, wanted):
             "type: cudalab toolkit (compiles PyCUDA here, with the headers of nvcc, which it installs from wheels",
         ),
         (12080, ["home"], "type: cudalab toolkit (compiles PyCUDA here, with the headers of nvcc)"),
-        (13000, ["path"], "'.[cuda13]'"),
+        (13000, ["path"], "'.[cuda12]'"),  # as make: the toolkit decides
         (12080, [], "it needs a CUDA 12 toolkit, as the driver is of CUDA 12, with nvcc on PATH; then "),
     ],
 )
@@ -98,6 +119,8 @@ def test_without_pycuda_the_lab_says_what_to_type(machine, monkeypatch, driver, 
     monkeypatch.setattr(cuda.driver, "missing", lambda: None)
     monkeypatch.setattr(cuda, "installed", lambda name: False)
     assert said in cuda.missing.__wrapped__()
+    if not places and driver < 13000:  # nothing that `cudalab toolkit` could install
+        assert said in cuda._pycuda_advice(again=True)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +150,10 @@ def pip(monkeypatch, tmp_path):
         asked.append((words, environment))
         if "--target" in words:
             root = Path(words[words.index("--target") + 1], "nvidia", "cu13")
-            for file in ("bin/nvcc", "lib/libcudart.so.13"):
+            for file in ("bin/nvcc", "lib/libcudart.so.13", "include/cuda.h"):
                 (root / file).parent.mkdir(parents=True)
-                (root / file).touch(0o755)
+                (root / file).write_text("#!/bin/sh\n")
+                (root / file).chmod(0o755)
         else:
             asked.append((Path(environment["HOME"]) / ".aksetup-defaults.py").read_text())
 
@@ -139,7 +163,8 @@ def pip(monkeypatch, tmp_path):
     (tmp_path / "Python.h").touch()
     monkeypatch.setattr(tool.sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
     monkeypatch.setattr(tool.host, "compiler_missing", lambda: None)
-    monkeypatch.setattr(nvcc, "broken", lambda compiler: "")
+    broken = lambda compiler: "no libdevice" if Path(compiler).read_text().endswith("echo broken\n") else ""  # noqa: E731
+    monkeypatch.setattr(nvcc, "broken", cache(broken))
     return asked
 
 
@@ -150,12 +175,53 @@ def test_wheels_are_linked_as_a_toolkit_and_pycuda_is_built_with_them(machine, p
     wheels, (build, environment), settings = pip[0][0], pip[1], pip[2]
     assert "nvidia-nvvm>=13,<13.1" in wheels and "pycuda>=2025.1.2" in build
     assert environment["PATH"].startswith(f"{root / 'bin'}:")
-    assert f"CUDA_ROOT = {str(root)!r}" in settings and "CUDA_ENABLE_CURAND = False" in settings
+    assert (
+        f"CUDA_ROOT = {str(root)!r}\nCUDA_INC_DIR = {[str(root / 'include')]!r}\n" in settings
+        and "CUDA_ENABLE_CURAND = False" in settings
+    )
     assert (root / "lib64" / "libcudart.so").resolve() == root / "lib" / "libcudart.so.13"
     assert toolkit.nvcc() == str(root / "bin" / "nvcc")
     del pip[2:]
     tool.install(said.append)
     assert len(pip) == 2 and said[-2:] == [f"nvcc is there: {root / 'bin' / 'nvcc'}", "PyCUDA is there"]
+
+
+@pytest.mark.parametrize("place", ["nvidia/cu13", "filled/nvidia/cu13"])
+def test_wheels_whose_nvcc_is_broken_are_replaced(machine, pip, place):
+    folder = machine(13000, place, says="broken")
+    tool.install(str)
+    assert "--target" in pip[0][0] and toolkit.nvcc() == str(folder / "filled/nvidia/cu13/bin/nvcc")
+
+
+def test_for_another_nvcc_that_is_broken_it_is_said_what_to_do(machine, pip):
+    machine(13000, "home", says="broken")
+    with pytest.raises(Unavailable, match=r"no libdevice; mend it, or take it off PATH, .* type cudalab toolkit again"):
+        tool.install(str)
+    assert not pip
+
+
+def test_the_toolkit_is_that_of_the_nvcc_that_a_script_on_path_calls(machine, pip, monkeypatch):
+    """And a HOME that is not there is no reason to stop."""
+    folder = machine(13000, "path")
+    monkeypatch.setenv("HOME", str(folder / "nowhere"))
+    top, include = folder / "cuda" / "bin" / "..", folder / "cuda" / "targets" / "x86_64-linux" / "include"
+    script = folder / "path" / "bin" / "nvcc"
+    said = f'#$ TOP={top}\n#$ INCLUDES="-I{top}/targets/x86_64-linux/include"  \n'
+    script.write_text(f"#!/bin/sh\nprintf '%s' '{said}' >&2\n")
+    pip.append("missing")
+    with pytest.raises(Unavailable, match=r"cuda\.h, which is not in .*: install the headers"):
+        tool._pycuda(str(script), str)
+    include.mkdir(parents=True)
+    (include / "cuda.h").touch()
+    tool._pycuda(str(script), str)
+    assert f"CUDA_ROOT = {str(folder / 'cuda')!r}\nCUDA_INC_DIR = {[str(include)]!r}\n" in pip[-1]
+
+
+def test_a_place_that_cannot_be_written_is_met_before_the_download(machine, pip, monkeypatch):
+    monkeypatch.setattr(toolkit, "FOLDER", machine(13000) / "Python.h" / "cudalab-cuda")
+    with pytest.raises(Unavailable, match=r"Not a directory.*; use a virtual environment"):
+        tool.install(str)
+    assert not pip
 
 
 def test_without_a_driver_a_version_installs_nvcc_alone(machine, pip):
@@ -172,6 +238,7 @@ def test_without_a_driver_a_version_installs_nvcc_alone(machine, pip):
         (0, "new", InputError, "such as 13.0, not 'new'"),
         (0, "14", InputError, "of CUDA 13, the newest that the lab knows, not '14'"),
         (0, "13.x", InputError, "such as 13.0, not '13.x'"),
+        (0, "\u00b2", InputError, "such as 13.0"),
     ],
 )
 def test_what_cannot_be_installed_is_said_before_a_download(machine, pip, driver, version, error, said):
@@ -191,9 +258,12 @@ def test_headers_of_python_are_asked_for_before_a_download(machine, pip):
 def test_a_failed_download_leaves_what_was_there(machine, monkeypatch):
     kept = machine(13000, "filled/nvidia/cu13") / "filled"
     monkeypatch.setattr(tool.host, "compiler_missing", lambda: None)
-    monkeypatch.setattr(
-        tool.program, "run", lambda *a, **o: SimpleNamespace(returncode=1, stdout="", stderr="no index")
-    )
+
+    def run(*words, env, **options):
+        assert Path(env[scratch.VARIABLE]).is_dir()  # so it ends with this process
+        return SimpleNamespace(returncode=1, stdout="", stderr="no index")
+
+    monkeypatch.setattr(tool.program, "run", run)
     with pytest.raises(Unavailable, match=r"(?s)this failed: .*nvidia-cuda-nvcc>=13,<13.1.*no index"):
         tool.install(str, cuda="13.0")
     assert (kept / "nvidia" / "cu13" / "bin" / "nvcc").exists() and not kept.with_name("filled.new").exists()
