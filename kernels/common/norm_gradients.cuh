@@ -125,11 +125,10 @@ __device__ __forceinline__ void held_rows(const NormGradients& a, Tables& tables
         x.again(cols), dy.again(cols);
 #pragma unroll
         for (int p = 0; p < packs; ++p) {
-            const int first = place<width>(p);
+            const int first = place<width>(p), i = p * width;
             if (first >= cols) continue;
             read<width, 1>(a.weight, p, cols, 0.0f, weight);  // again, from L1: registers are few
-            finish<centered, width>(a.dx + start + first, x, dy, p, weight, means, weights + p * width,
-                                    betas + p * width);
+            finish<centered, width>(a.dx + start + first, x, dy, p, weight, means, weights + i, betas + i);
         }
     }
 #pragma unroll
