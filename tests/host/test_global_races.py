@@ -95,13 +95,11 @@ def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(watc
         run(watched, entry, 2, 64, x, part, y, np.int32(n))
 
 
-def test_an_access_beyond_the_last_static_shared_array_is_an_overrun():
+def test_an_access_beyond_the_static_shared_arrays_is_an_overrun():
     module = compiled("""__global__ void next(float* y, int by) { __shared__ float s[64];
         s[threadIdx.x] = threadIdx.x; __syncthreads(); y[threadIdx.x] = s[threadIdx.x + by]; }""")
     run(module, "next", 1, 64, np.zeros(64, np.float32), np.int32(0))
-    with pytest.raises(
-        OverrunError, match="reads 4 bytes outside an array: 0 bytes beyond the last of its static shared"
-    ):
+    with pytest.raises(OverrunError, match="reads 4 bytes outside an array: 0 bytes beyond its static shared arrays"):
         run(module, "next", 1, 64, np.zeros(64, np.float32), np.int32(1))
 
 
@@ -198,14 +196,23 @@ __global__ void own_counter(ARGS) {
 __global__ void own_bins_of_block(ARGS) {
     cuda::atomic_ref<unsigned, cuda::thread_scope_block>(((unsigned*)part)[blockIdx.x]).fetch_add(1); }
 __global__ void cas_of_block(ARGS) { if (threadIdx.x == 0) atomicCAS_block((int*)y, 0, int(blockIdx.x) + 1); }
-#define PARTIALS(fence) volatile float* const seen = part; if (threadIdx.x) return; \\
-    seen[blockIdx.x] = x[blockIdx.x]; fence; const bool last = atomicAdd((unsigned*)part + 64, 1u) == gridDim.x - 1; ADD
-__global__ void volatile_partials(ARGS) { PARTIALS(__threadfence()) }
-__global__ void volatile_partials_without_fence(ARGS) { PARTIALS() }
-__global__ void volatile_partials_of_block(ARGS) { PARTIALS(__threadfence_block()) }
+#define PARTIALS(fence, read, ...) volatile float* const seen = part; if (threadIdx.x) return; \\
+    seen[blockIdx.x] = x[blockIdx.x]; fence; \\
+    if (atomicAdd((unsigned*)part + 64, 1u) != gridDim.x - 1) { __VA_ARGS__; return; } \\
+    float a = 0; for (unsigned b = 0; b < gridDim.x; ++b) a += read; y[0] = a;
+__global__ void volatile_partials(ARGS) { PARTIALS(__threadfence(), seen[b]) }
+__global__ void volatile_partials_without_fence(ARGS) { PARTIALS(, seen[b]) }
+__global__ void volatile_partials_of_block(ARGS) { PARTIALS(__threadfence_block(), part[b]) }
+__global__ void volatile_partials_past_l1(ARGS) { PARTIALS(, __ldcg(part + b)) }
+__global__ void volatile_partials_late_fence(ARGS) { PARTIALS(, seen[b], __threadfence(), seen[100] = 1) }
 __global__ void volatile_flag(ARGS) { volatile float* const flag = part;
     if (threadIdx.x == 0 && blockIdx.x == 0) flag[0] = 7;
     if (threadIdx.x == 0 && blockIdx.x == 1) { while (!flag[0]) {} y[0] = flag[0]; } }
+// Blocks that live at the same time read again what they have seen.
+__global__ void volatile_again(ARGS) { volatile float* const flag = part; if (threadIdx.x) return;
+    if (blockIdx.x == 0) { y[0] = 7; flag[0] = 7; return; }
+    while (!flag[0]) {}
+    for (int k = 0; k < 32; ++k) if (flag[0] != 7) y[0] = 0; }
 """
 
 
@@ -217,12 +224,13 @@ def ordered():
 @pytest.mark.parametrize(
     ("entry", "sees"),
     [("volatile_partials", 10), ("volatile_partials_without_fence", 4), ("volatile_partials_of_block", 4),
-     ("volatile_flag", 7)],
+     ("volatile_partials_past_l1", 4), ("volatile_partials_late_fence", 7),
+     ("volatile_flag", 7), ("volatile_again", 7)],
 )  # fmt: skip
 def test_a_volatile_value_without_a_fence_behind_it_is_seen_late(ordered, entry, sees):
-    """The last of four blocks adds 1, 2, 3 and its own 4; a thread that waits for a value sees it in the end."""
+    """The last of four blocks adds 1, 2, 3 and its own 4, as far as it sees them; who waits for a value sees it."""
     x, part, y = np.arange(1, 257, dtype=np.float32), np.zeros(256, np.float32), np.zeros(256, np.float32)
-    run(ordered, entry, 4, 64, x, part, y, np.int32(256), order="forward")
+    run(ordered, entry, 4, 64, x, part, y, np.int32(256), order="forward", cooperative=entry == "volatile_again")
     assert y[0] == sees
 
 
