@@ -98,6 +98,7 @@ public:
     CUDALAB_UNWATCHED void fence(unsigned thread) {
         settle(), seen_by(thread, 1);
         my->fenced = true, my->own[thread] = ++now, my->all[thread] = my->barrier_at;
+        if (release* const mine = release_of_block()) mine->fenced[thread] = now;
         acquire(thread, my->heard);
     }
     // An atomic access to shared memory may tell the thread what any of its block has acquired.
@@ -208,6 +209,7 @@ private:
     };
     struct release {  // the moments up to which a block's writes are published
         uint64_t all, own[1024];
+        uint64_t fenced[1024];  // each thread's last fence, published or not
         struct { uint64_t time, upto; } first[8];  // when any of its writes up to a moment were, for the first few
         unsigned noted;
         CUDALAB_UNWATCHED void note(uint64_t time, uint64_t upto) {
@@ -270,9 +272,11 @@ private:
     CUDALAB_UNWATCHED bool is_acquired(const access& old, unsigned thread) const {
         return my->acquired[thread] && is_published(old) && (my->looks[thread] || is_told(old, my->acquired[thread]));
     }
-    // Whether it was published before a flag or counter changed that any thread of this block has seen.
+    // Whether it was published before a flag or counter changed that any thread of this block has seen. Where another thread
+    // than its own sets the flag, without a barrier between them, any fence of its own counts.
     CUDALAB_UNWATCHED bool is_there(const access& old, unsigned thread) const {
-        return is_published(old) && (is_told(old, my->acquired[thread]) || is_told(old, my->heard));
+        if (!is_published(old)) return published[old.block - 1] && old.at <= published[old.block - 1]->fenced[old.thread];
+        return (is_told(old, my->acquired[thread]) || is_told(old, my->heard));
     }
     // Whether it, which was published, had been at this moment.
     CUDALAB_UNWATCHED bool is_told(const access& old, uint64_t moment) const {

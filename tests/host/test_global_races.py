@@ -208,6 +208,12 @@ __global__ void volatile_partials_late_fence(ARGS) { PARTIALS(, seen[b], __threa
 __global__ void volatile_flag(ARGS) { volatile float* const flag = part;
     if (threadIdx.x == 0 && blockIdx.x == 0) flag[0] = 7;
     if (threadIdx.x == 0 && blockIdx.x == 1) { while (!flag[0]) {} y[0] = flag[0]; } }
+__global__ void volatile_by_two(ARGS) { __shared__ int s; volatile float* const seen = part;
+    if (threadIdx.x == 0) s = 0;
+    __syncthreads();
+    if (blockIdx.x == 0 && threadIdx.x == 40) { seen[0] = x[0]; __threadfence(); atomicExch(&s, 1); }
+    if (blockIdx.x == 0 && threadIdx.x == 0) { while (!atomicAdd(&s, 0)) {} __threadfence(); seen[1] = 1; }
+    if (blockIdx.x == 1 && threadIdx.x == 0) { while (!seen[1]) {} __threadfence(); y[0] = seen[0]; } }
 // Blocks that live at the same time read again what they have seen.
 __global__ void volatile_again(ARGS) { volatile float* const flag = part; if (threadIdx.x) return;
     if (blockIdx.x == 0) { y[0] = 7; flag[0] = 7; return; }
@@ -225,7 +231,7 @@ def ordered():
     ("entry", "sees"),
     [("volatile_partials", 10), ("volatile_partials_without_fence", 4), ("volatile_partials_of_block", 4),
      ("volatile_partials_past_l1", 4), ("volatile_partials_late_fence", 7),
-     ("volatile_flag", 7), ("volatile_again", 7)],
+     ("volatile_flag", 7), ("volatile_again", 7), ("volatile_by_two", 1)],
 )  # fmt: skip
 def test_a_volatile_value_without_a_fence_behind_it_is_seen_late(ordered, entry, sees):
     """The last of four blocks adds 1, 2, 3 and its own 4, as far as it sees them; who waits for a value sees it."""
