@@ -269,15 +269,18 @@ def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) ->
 
 
 def _positive(kernel: Kernel, drawn: Arrays, besides: str) -> Arrays:
-    """The magnitudes of all other numbers that look free: sums and products with the negative ones are negative.
+    """The magnitudes of the other free numbers: sums and products with the negative ones are negative.
 
-    A maximum of products that begins at 0, such as that of an attention, shows nowhere else.
+    A maximum of products that begins at 0, such as that of an attention, shows nowhere else. Of what the lab draws all
+    numbers are free, whatever their shape; what a spec computes may be a table, such as that of a transform.
     """
+    names = free(kernel, drawn) if callable(kernel.inputs) else list(drawn)
     return {
-        name: np.abs(array)
-        for name, array in drawn.items()
-        if name != besides and array.dtype.name in DTYPES and _is_real(array) and _replaceable(kernel, name, array)
-    }
+        name: np.abs(drawn[name])
+        for name in names
+        if name != besides and drawn[name].dtype.name in DTYPES and _is_real(drawn[name])
+        and _replaceable(kernel, name, drawn[name])
+    }  # fmt: skip
 
 
 def _is_real(array: np.ndarray) -> bool:

@@ -126,12 +126,11 @@ public:
             if (shared) return races.touch(address, address, bytes, writes, now), true;
             if (touch_in(*others, address, bytes, writes, now)) return true;
         }
-        globals->is_alone(workers.alone());
         return globals->touch(address, bytes, writes, strength, current, uintptr_t(code) - races.base);
     }
     CUDALAB_UNWATCHED bool beyond_arrays(const void* address, size_t bytes, bool writes, const void* code) {
         const uint3 a = me().index;
-        current_outcome->failed.record("%s %zu bytes outside an array: %zu bytes beyond the last of its static shared arrays, at @%zx@, "
+        current_outcome->failed.record("%s %zu bytes outside an array: %zu bytes beyond its static shared arrays, at @%zx@, "
                                 "block (%u,%u,%u), thread (%u,%u,%u)", writes ? "writes" : "reads", bytes,
                                 size_t(static_cast<const char*>(address) - room_behind_arrays()), size_t(code) - size_t(races.base),
                                 blockIdx.x, blockIdx.y, blockIdx.z, a.x, a.y, a.z);
@@ -141,6 +140,10 @@ public:
         if (!in_thread) return;
         *last = {uintptr_t(code) - static_shared.base, uintptr_t(address), bytes, writes, current,
                  {blockIdx.x, blockIdx.y, blockIdx.z}};
+    }
+    // Nothing else happens before this access to memory.
+    CUDALAB_UNWATCHED void reads(const void* address, size_t bytes) {
+        if (in_thread) globals->find_earlier(address, bytes, current, workers.alone());
     }
     // In a shuffled order other threads may run before an access, such as one between the two halves of `x += 1`.
     CUDALAB_UNWATCHED void preempt(const void* address, size_t bytes) {

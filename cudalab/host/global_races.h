@@ -9,7 +9,8 @@
 // of cuda::atomic, whose author chose the order, acquires only with a fence behind it.
 //
 // Two volatile accesses are no race, but a value that is written without a fence behind it may be seen late, after a counter
-// or flag of its block. So a block's first read of it finds the value of before. Where the result depends on it, it is wrong.
+// or flag of its block. So the first read of another block finds the value of before; what has been seen once is there for all.
+// Where the result depends on it, it is wrong.
 #pragma once
 
 namespace cudalab {
@@ -97,6 +98,7 @@ public:
     CUDALAB_UNWATCHED void fence(unsigned thread) {
         settle(), seen_by(thread, 1);
         my->fenced = true, my->own[thread] = ++now, my->all[thread] = my->barrier_at;
+        if (release* const mine = release_of_block()) mine->fenced[thread] = now;
         acquire(thread, my->heard);
     }
     // An atomic access to shared memory may tell the thread what any of its block has acquired.
@@ -115,6 +117,7 @@ public:
         atomics_seen |= kind != plain;
         if (!writes || kind != plain) hear(address);
         if (kind != plain && kind != relaxed) {
+            seen_by(thread, 1);
             acquire(thread, changed.of_others(address, my->block));
             if (!writes) my->looking += !my->looks[thread], my->looks[thread] = address;
         }
@@ -147,7 +150,7 @@ public:
         const size_t bytes = waiting;
         waiting = 0;
         if (!bytes || (change.kind == plain && !memcmp(before, at, bytes))) return;
-        each(*in, size_t(at - in->start), bytes, change, [&](cell& one, const access& fresh) {
+        each(*in, size_t(at - in->start), bytes, change, [&](cell& one, const access& fresh) CUDALAB_UNWATCHED {
             if (conflict(one.write, fresh, true, true)) return tell(one.write, "writes", fresh, "writes", bytes), false;
             for (const access& read : one.reads)
                 if (conflict(read, fresh, false, true)) return tell(read, "reads", fresh, "writes", bytes), false;
@@ -156,8 +159,25 @@ public:
             return true;
         });
     }
-    // Whether one worker of the operating system runs all blocks: no other one may write while a value is put back.
-    CUDALAB_UNWATCHED void is_alone(bool so) { alone = so; }
+    // The last thing before a read: let it find the earlier value, if it is the first one of another block and may come before
+    // that block's write, for all that orders the two. `alone`: one worker of the operating system runs all blocks, so that
+    // no other one may write before the value is put back.
+    CUDALAB_UNWATCHED void find_earlier(const void* address, size_t bytes, unsigned thread, bool alone) {
+        for (unsigned i = 0; unseen && !huge && i < areas; ++i) {
+            const size_t offset = static_cast<const char*>(address) - area[i].start;
+            if (offset >= area[i].bytes) continue;
+            each(area[i], offset, bytes, {}, [&](cell& one, const access& part) CUDALAB_UNWATCHED {
+                if (!one.bytes || one.write.block == my->block + 1) return true;
+                const bool whole = one.bytes == bytes && size_t(part.high - part.low) == bytes;
+                if (alone && whole && !is_there(one.write, thread)) {
+                    late.at = const_cast<char*>(area[i].start) + offset, late.bytes = bytes;
+                    memcpy(late.value, late.at, bytes), memcpy(late.at, one.earlier, bytes);
+                }
+                one.bytes = 0, --unseen;
+                return true;
+            });
+        }
+    }
 
 private:
     // Whether to follow one more access of a thread. Plain accesses outside of the arrays may be the scheduler's own.
@@ -178,9 +198,8 @@ private:
     };
     struct cell {
         access write, reads[2];
-        char earlier[8];     // what was there before a volatile write
-        uint8_t bytes;       // of it; 0: it is not known
-        uint32_t late_for;   // the last block that has read it in place of what was written
+        char earlier[8];  // what was there before a volatile write that no other block has seen
+        uint8_t bytes;    // of it; 0: there is none
     };
     struct watched {
         const char* start;
@@ -190,6 +209,7 @@ private:
     };
     struct release {  // the moments up to which a block's writes are published
         uint64_t all, own[1024];
+        uint64_t fenced[1024];  // each thread's last fence, published or not
         struct { uint64_t time, upto; } first[8];  // when any of its writes up to a moment were, for the first few
         unsigned noted;
         CUDALAB_UNWATCHED void note(uint64_t time, uint64_t upto) {
@@ -216,24 +236,17 @@ private:
             memcpy(before, at, waiting = bytes);
             return;
         }
-        each(one, offset, bytes, fresh, [&](cell& here, const access& read) {
+        each(one, offset, bytes, fresh, [&](cell& here, const access& read) CUDALAB_UNWATCHED {
             if (conflict(here.write, read, true, false)) return tell(here.write, "writes", read, "reads", bytes), false;
             access* const kept = here.reads;
             kept[!kept[0].block || (kept[0].block == read.block && kept[0].thread == read.thread) ? 0 : 1] = read;
-            if (here.bytes == bytes) find_earlier(here, read, const_cast<char*>(one.start) + offset);
             return true;
         });
     }
-    // Let this read find the earlier value, if it may come before what another block has written, for all that orders the two.
-    CUDALAB_UNWATCHED void find_earlier(cell& one, const access& read, char* place) {
-        if (!alone || one.write.block == read.block || one.late_for == read.block || is_acquired(one.write, read.thread)) return;
-        one.late_for = read.block, late.at = place;
-        memcpy(late.value, place, one.bytes), memcpy(place, one.earlier, one.bytes);
-        late.bytes = one.bytes;
-    }
     CUDALAB_UNWATCHED void note_earlier(cell& one, const access& fresh, size_t bytes) {
         const bool whole = fresh.kind == volatile_access && bytes == in->granule && bytes <= sizeof one.earlier;
-        one.bytes = whole ? uint8_t(bytes) : 0, one.late_for = 0;
+        unseen += whole, unseen -= one.bytes != 0;
+        one.bytes = whole ? uint8_t(bytes) : 0;
         if (whole) memcpy(one.earlier, before, bytes);
     }
     CUDALAB_UNWATCHED bool conflict(const access& old, const access& fresh, bool old_writes, bool writes) const {
@@ -258,6 +271,12 @@ private:
     // Whether an access of another block was published before this thread acquired last.
     CUDALAB_UNWATCHED bool is_acquired(const access& old, unsigned thread) const {
         return my->acquired[thread] && is_published(old) && (my->looks[thread] || is_told(old, my->acquired[thread]));
+    }
+    // Whether it was published before a flag or counter changed that any thread of this block has seen. Where another thread
+    // than its own sets the flag, without a barrier between them, any fence of its own counts.
+    CUDALAB_UNWATCHED bool is_there(const access& old, unsigned thread) const {
+        if (!is_published(old)) return published[old.block - 1] && old.at <= published[old.block - 1]->fenced[old.thread];
+        return (is_told(old, my->acquired[thread]) || is_told(old, my->heard));
     }
     // Whether it, which was published, had been at this moment.
     CUDALAB_UNWATCHED bool is_told(const access& old, uint64_t moment) const {
@@ -385,7 +404,7 @@ private:
     const char* at = nullptr;
     access change;
     struct { char* at; size_t bytes; char value[8]; } late = {};  // what to put back after a read
-    bool alone = false;
+    size_t unseen = 0;  // volatile writes that no other block has seen
 };
 #endif
 

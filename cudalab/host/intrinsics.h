@@ -204,7 +204,7 @@ template <class A, class B, class T = cudalab::mixed<A, B>> CUDALAB_INLINE T max
 // ---- memory: a cache hint is a plain access here --------------------------------------------------------------------
 namespace cudalab {
 void looked(const void* address, uint64_t value);  // in fibers.h or flat.h
-inline uint64_t digest(const void* bytes, size_t count) {
+CUDALAB_UNWATCHED inline uint64_t digest(const void* bytes, size_t count) {
     uint64_t words[2] = {};
     memcpy(words, bytes, count < 16 ? count : 16);
     return words[0] ^ words[1] * 0x9e3779b97f4a7c15ull;
@@ -212,10 +212,13 @@ inline uint64_t digest(const void* bytes, size_t count) {
 // A load past L1, with which a thread may wait for another one: read from memory each time.
 template <class T> CUDALAB_INLINE T loaded_afresh(const T* p) {
 #if CUDALAB_FIBERS
-    looked(p, digest(p, sizeof(T)));
     __asm__ volatile("" ::: "memory");
-#endif
+    const T found = *p;
+    looked(p, digest(&found, sizeof(T)));
+    return found;
+#else
     return *p;
+#endif
 }
 }  // namespace cudalab
 #define CUDALAB_LOAD(name) template <class T> CUDALAB_INLINE T name(const T* p) { return *p; }

@@ -86,6 +86,7 @@ CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, u
     if (!running) return;
     if (!running->touch(address, bytes, writes, strength, code)) leave_thread();
     running->leave(address, bytes, writes, code);  // now: the runtime's own accesses come here too
+    if (!writes && strength != volatile_access) running->reads(address, bytes);
 }
 CUDALAB_UNWATCHED void fenced(bool of_block) {
     if (running) running->fence(of_block);

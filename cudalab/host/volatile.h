@@ -16,6 +16,7 @@ CUDALAB_UNWATCHED inline void touched_volatile(const void* address, size_t bytes
     else running->looked(address, digest(address, bytes), code);
 #if CUDALAB_RACES
     running->leave(address, bytes, writes, code);
+    if (!writes) running->reads(address, bytes);  // after the others, which may have run
 #endif
 }
 }  // namespace cudalab

@@ -85,13 +85,17 @@ def multiples(run: Results) -> list[str]:
 
 
 def _multiple(cases: Sequence[Case]) -> list[tuple[int, int, int]]:
-    """The axis of the shapes, and the least and the largest step, whose multiples alone are right; none if unclear."""
+    """The axis of the shapes, and the least and the largest step, whose multiples alone are right; none if unclear.
+
+    It is unclear where a wrong length lies between no two right ones: too many or too few elements may be the cause.
+    """
     ranks = {len(case.shape) for case in cases}
     for axis in range(ranks.pop() if len(ranks) == 1 else 0):
         right = {case.shape[axis] for case in cases if case.status == record.OK}
         wrong = {case.shape[axis] for case in cases if case.status != record.OK}
         steps = [s for s in STEPS if not any(n % s for n in right) and all(n % s for n in wrong)]
-        if steps and min(len(right), len(wrong)) >= FEW:
+        enough = min(len(right), len(wrong)) >= FEW
+        if steps and enough and any(min(right) < n < max(right) for n in wrong):
             return [(axis, steps[0], steps[-1])]
     return []
 

@@ -102,11 +102,11 @@ def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(watc
         run(watched, entry, 2, 64, x, part, y, np.int32(n))
 
 
-def test_an_access_beyond_the_last_static_shared_array_is_an_overrun():
+def test_an_access_beyond_the_static_shared_arrays_is_an_overrun():
     module = compiled("""__global__ void next(float* y, int by) { __shared__ float s[64];
         s[threadIdx.x] = threadIdx.x; __syncthreads(); y[threadIdx.x] = s[threadIdx.x + by]; }""")
     run(module, "next", 1, 64, np.zeros(64, np.float32), np.int32(0))
-    says = "reads 4 bytes outside an array: 0 bytes beyond the last of its static shared"
+    says = "reads 4 bytes outside an array: 0 bytes beyond its static shared arrays"
     with pytest.raises(OverrunError, match=says):
         run(module, "next", 1, 64, np.zeros(64, np.float32), np.int32(1))
 
@@ -114,12 +114,13 @@ def test_an_access_beyond_the_last_static_shared_array_is_an_overrun():
 @pytest.mark.parametrize(
     ("entry", "sees"),
     [("volatile_partials", 10), ("volatile_partials_without_fence", 4), ("volatile_partials_of_block", 4),
-     ("volatile_flag", 7)],
+     ("volatile_partials_past_l1", 4), ("volatile_partials_late_fence", 7),
+     ("volatile_flag", 7), ("volatile_again", 7), ("volatile_by_two", 1)],
 )  # fmt: skip
 def test_a_volatile_value_without_a_fence_behind_it_is_seen_late(watched, entry, sees):
-    """The last of four blocks adds 1, 2, 3 and its own 4; a thread that waits for a value sees it in the end."""
+    """The last of four blocks adds 1, 2, 3 and its own 4, as far as it sees them; who waits for a value sees it."""
     x, part, y = np.arange(1, 257, dtype=np.float32), np.zeros(256, np.float32), np.zeros(256, np.float32)
-    run(watched, entry, 4, 64, x, part, y, np.int32(256), order="forward")
+    run(watched, entry, 4, 64, x, part, y, np.int32(256), order="forward", cooperative=entry == "volatile_again")
     assert y[0] == sees
 
 

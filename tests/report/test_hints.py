@@ -95,7 +95,8 @@ def test_the_allowed_error_stands_beside_the_error():
         ([64, 1024], [1, 96, 31], 64),
         ([4, 1024], [1], 0),
         ([4, 6], [8, 3], 0),
-        ([4], [1, 3], 0),
+        ([4, 8], [3, 129], 0),
+        ([], [1, 3], 0),
     ],
 )
 def test_an_entry_that_is_right_at_multiples_alone_is_told_how_to_say_so(right, wrong, step):

@@ -267,11 +267,26 @@ __global__ void own_bins_of_block(ARGS) {
     cuda::atomic_ref<unsigned, cuda::thread_scope_block>(((unsigned*)part)[blockIdx.x]).fetch_add(1); }
 // race, sometimes
 __global__ void cas_of_block(ARGS) { if (threadIdx.x == 0) atomicCAS_block((int*)y, 0, int(blockIdx.x) + 1); }
-#define PARTIALS(fence) volatile float* const seen = part; if (threadIdx.x) return; \
-    seen[blockIdx.x] = x[blockIdx.x]; fence; const bool last = atomicAdd((unsigned*)part + 64, 1u) == gridDim.x - 1; ADD
-__global__ void volatile_partials(ARGS) { PARTIALS(__threadfence()) }
-__global__ void volatile_partials_without_fence(ARGS) { PARTIALS() }
-__global__ void volatile_partials_of_block(ARGS) { PARTIALS(__threadfence_block()) }
+#define PARTIALS(fence, read, ...) volatile float* const seen = part; if (threadIdx.x) return; \
+    seen[blockIdx.x] = x[blockIdx.x]; fence; \
+    if (atomicAdd((unsigned*)part + 64, 1u) != gridDim.x - 1) { __VA_ARGS__; return; } \
+    float a = 0; for (unsigned b = 0; b < gridDim.x; ++b) a += read; y[0] = a;
+__global__ void volatile_partials(ARGS) { PARTIALS(__threadfence(), seen[b]) }
+__global__ void volatile_partials_without_fence(ARGS) { PARTIALS(, seen[b]) }
+__global__ void volatile_partials_of_block(ARGS) { PARTIALS(__threadfence_block(), part[b]) }
+__global__ void volatile_partials_past_l1(ARGS) { PARTIALS(, __ldcg(part + b)) }
+__global__ void volatile_partials_late_fence(ARGS) { PARTIALS(, seen[b], __threadfence(), seen[100] = 1) }
 __global__ void volatile_flag(ARGS) { volatile float* const flag = part;
     if (threadIdx.x == 0 && blockIdx.x == 0) flag[0] = 7;
     if (threadIdx.x == 0 && blockIdx.x == 1) { while (!flag[0]) {} y[0] = flag[0]; } }
+__global__ void volatile_by_two(ARGS) { __shared__ int s; volatile float* const seen = part;
+    if (threadIdx.x == 0) s = 0;
+    __syncthreads();
+    if (blockIdx.x == 0 && threadIdx.x == 40) { seen[0] = x[0]; __threadfence(); atomicExch(&s, 1); }
+    if (blockIdx.x == 0 && threadIdx.x == 0) { while (!atomicAdd(&s, 0)) {} __threadfence(); seen[1] = 1; }
+    if (blockIdx.x == 1 && threadIdx.x == 0) { while (!seen[1]) {} __threadfence(); y[0] = seen[0]; } }
+// Blocks that live at the same time read again what they have seen.
+__global__ void volatile_again(ARGS) { volatile float* const flag = part; if (threadIdx.x) return;
+    if (blockIdx.x == 0) { y[0] = 7; flag[0] = 7; return; }
+    while (!flag[0]) {}
+    for (int k = 0; k < 32; ++k) if (flag[0] != 7) y[0] = 0; }
