@@ -30,6 +30,7 @@ struct fiber {
     bool unsure;           // whether one of these looks does not say at what
     struct { const void* address; uint64_t value; } seen[16];  // what it looked at
     unsigned next_seen;
+    uintptr_t lowest, highest;  // of the addresses at which it has looked
     bool (*until)(const void*, uint64_t);  // what it waits for, of this object and value
     const void* object;
     uint64_t value;

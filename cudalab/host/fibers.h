@@ -204,6 +204,9 @@ public:
     // After a few times it lets others run.
     void looked(const void* address, uint64_t value, const void* code);
     void changed() { ++changes; }
+    // A thread goes on, maybe to look again at memory that has not changed.
+    void passed() { ++passes; }
+    bool looks_again() const { return quiet < most_quiet; }
     // What was before is in order with what comes: a phase of a barrier has ended, for example.
     void in_order() {
 #if CUDALAB_RACES
@@ -240,31 +243,40 @@ public:
     }
 
 private:
-    // A value that is new to the thread is a change: it does not wait, or no longer.
+    // A value that is new to the thread is a change: it does not wait, or no longer. So is an address beyond all others. Of
+    // one between them it may be that it has been forgotten.
     void note(fiber& mine, const void* address, uint64_t value) {
         for (auto& one : mine.seen)
             if (one.address == address) {
                 if (one.value != value) changed();
+                else quiet = 0;
                 one.value = value;
                 return;
             }
         mine.seen[mine.next_seen++ % 16] = {address, value};
-        changed();
+        const auto at = uintptr_t(address);
+        if (at < mine.lowest || at > mine.highest) changed();
+        else passed(), quiet = 0;
+        mine.lowest = std::min(mine.lowest, at), mine.highest = std::max(mine.highest, at);
     }
 
-    // No warp can continue. Wakes the threads whose condition holds, and those that look at memory again and again.
+    // No warp can continue. Wakes the threads whose condition holds, and those that look at memory again and again. Where
+    // these find nothing new, it is not sure that the others of their warp or block get anywhere when they pass a barrier
+    // with them.
     bool look_again() {
 #if CUDALAB_RACES
         globals->settle();
 #endif
-        unsigned looking = 0, woken = 0, unsure = 0;
+        unsigned looking = 0, woken = 0, unsure = passes != passes_before;
         for (unsigned t = 0; t < count; ++t) {
             fiber& one = fibers[t];
             if (one.now == state::until && one.until(one.object, one.value)) one.now = state::ready, ++woken;
             else if (one.now == state::looks) ++looking, unsure += one.unsure;
         }
+        quiet += looks_again();
         if (!(woken + looking) || current_outcome->failed.happened()) return false;
-        if (woken || changes != changes_before) {
+        passes_before = passes, unsure += woken;
+        if (changes != changes_before || (woken && !looks_again())) {
             changes_before = changes;
             if (others) changed_in(*others);
             else workers.changed(mine);
@@ -279,12 +291,14 @@ private:
         wake_looking();
         return true;
     }
+    static bool meets(state now) { return now == state::at_warp || now == state::at_block || now == state::at_group; }
     void wake_looking() {
         for (unsigned t = 0; t < count; ++t)
             if (fibers[t].now == state::looks) fibers[t].now = state::ready, fibers[t].looked_last = true;
             else fibers[t].looked_last = false;
     }
     void tell_undefined(report& fresh);
+    static constexpr unsigned most_quiet = 64;
     static constexpr unsigned most_interruptions = 32, surely_interrupted = 4, most_preemptions = 255;
     static void changed_in(gang& blocks);  // in gang.h
     static void wait_in(gang& blocks, bool sure);
@@ -312,7 +326,7 @@ private:
                 switch_to(scheduler, me().where);
                 in_thread = false;
                 arrived(fake, nullptr, nullptr);
-                changes += me().now != state::looks && me().now != state::until;
+                (meets(me().now) ? passes : changes) += me().now != state::looks && me().now != state::until;
                 ready |= me().now == state::ready;
             }
             if (!release_warp(first, lanes)) return ready;
@@ -388,6 +402,8 @@ private:
     crowd& workers;
     crowd::member mine;
     unsigned long long changes = 0, changes_before = 0;  // that threads of this block made, to memory or by going on
+    unsigned long long passes = 0, passes_before = 0;  // what may be a change or not: a collective operation, for example
+    unsigned quiet = most_quiet;  // rounds since a thread looked at memory in vain, up to `most_quiet`
     turns coins{alternating};
     bool interrupted = false;  // a thread, before an access, since the block was entered
     bool in_thread = false;    // a CUDA thread runs, not the scheduler

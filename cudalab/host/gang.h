@@ -89,11 +89,10 @@ public:
                 release_cluster(places[i]);
             }
             if (ended == count) return intact();
-            const bool moved = release_grid() || released || progress;
-            if (moved) workers.changed(mine);
-            else if (!polling) return stuck();
-            else if (!workers.waited(mine, unsigned(threads), sure)) return told_who_looks();
-            released = polling = progress = false, sure = true;
+            if (release_grid() || released || progress) workers.changed(mine);
+            else if (!polling && !passed) return stuck();
+            else if (!workers.waited(mine, unsigned(threads), sure && !passed)) return tell_who_looks();
+            released = passed = polling = progress = false, sure = true;
         }
     }
 
@@ -298,7 +297,7 @@ private:
     void resume(block_runner& block, group which) {
         for (unsigned t = 0; t < block.threads(); ++t)
             if (block.thread(t).now == state::at_group && block.thread(t).group == which)
-                block.thread(t).now = state::ready, released = true;
+                block.thread(t).now = state::ready, (!cooperative && block.looks_again() ? passed : released) = true;
 #if CUDALAB_RACES
         block.races.barrier();
         globals.enter(block.view), globals.group_barrier();
@@ -339,20 +338,21 @@ private:
         return false;
     }
 
-    bool told_who_looks() {
+    bool tell_who_looks() {
         for (unsigned b = 0; b < count; ++b) {
             if (members[b].ended) continue;
             blockIdx = members[b].index;
-            if (members[b].runner->tells_who_looks(is_loose && workers.blocks_left(workers.job))) break;
+            if (members[b].runner->tells_who_looks(is_loose && workers.blocks_left(workers.job))) return false;
         }
-        return false;
+        return stuck();
     }
 
     uint64_t order;
     crowd& workers;
     crowd::member mine;
     uint3 size, cluster;
-    bool cooperative, is_loose, good = false, released = false, polling = false, progress = false, sure = true;
+    bool cooperative, is_loose, good = false, polling = false, progress = false, sure = true;
+    bool released = false, passed = false;  // blocks passed a barrier; they did, and may only look again at the same memory
     unsigned count, now = 0, grid_phase = 0;
     uint32_t orders = 0;  // how often something else has put accesses in order: a fence, or that other blocks begin
     size_t threads;

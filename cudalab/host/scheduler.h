@@ -17,8 +17,9 @@ void block_runner::begin(const turns& turn) {
     for (unsigned t = 0; t < count; ++t) {
         fibers[t].now = state::ready, fibers[t].looks = fibers[t].interrupted = fibers[t].preempted = 0;
         fibers[t].arrived[0] = fibers[t].arrived[1] = 0;
+        fibers[t].lowest = ~uintptr_t(0), fibers[t].highest = 0;
     }
-    coins = turn;
+    coins = turn, quiet = most_quiet;
     if (awaiting) *awaiting = awaited_copies{};
 #if CUDALAB_RACES
     races.barrier(), globals->enter(view), globals->start_block(), handed.start_block();

@@ -64,6 +64,17 @@ def test_threads_of_a_block_wait_for_each_other(module, order):
     assert y[0] == 28
 
 
+HANDED = ("by_shuffle", "by_vote", "by_count", "by_shared_memory", "by_many_flags")
+
+
+@pytest.mark.parametrize("setter", [0, 9], ids=["first", "last"])
+@pytest.mark.parametrize("entry", HANDED)
+def test_a_block_that_hands_on_what_it_sees_lets_others_run(module, entry, setter):
+    for order, how in (("forward", {}), ("reverse", {}), ("forward", {"cooperative": True}), (3, {})):
+        y = run(module, entry, 10, 64, zeros(640), zeros(64), np.int32(setter), order=order, **how)
+        assert y.all()
+
+
 @pytest.mark.sweep
 def test_waiting_without_end_is_told_and_does_not_hang(module):
     with pytest.raises(

@@ -95,3 +95,19 @@ __global__ void all_blocks(int* y, const int* x, unsigned* arrived) {
 __global__ void never(volatile int* flag) {
     while (*flag == 0) {}
 }
+
+// One block sets a flag, which the others hand on to all their threads each time that they look.
+#define HANDED(name, wait)                                                \
+    __global__ void name(int* y, int* flag, int setter) {                 \
+        const int t = threadIdx.x;                                        \
+        __shared__ int seen;                                              \
+        if (int(blockIdx.x) != setter) wait;                              \
+        else if (t == 0) seen = 1, atomicExch(flag, seen);                \
+        y[blockIdx.x * blockDim.x + t] = 1;                               \
+    }
+#define LOOK (t % 32 == 0 && *(volatile int*)flag)
+HANDED(by_shuffle, for (int f = 0; !f; f = __shfl_sync(~0u, f, 0)) f = LOOK)
+HANDED(by_vote, while (!__any_sync(~0u, t % 32 == 0 && atomicAdd(flag, 0))))
+HANDED(by_count, while (!__syncthreads_or(LOOK)))
+HANDED(by_shared_memory, do { __syncthreads(); if (t == 0) seen = LOOK; __syncthreads(); } while (!seen))
+HANDED(by_many_flags, for (int all = 0; !all;) for (int i = all = 1; i < 40; ++i) all &= ((volatile int*)flag)[i % 39] == (i == 39))
