@@ -243,11 +243,16 @@ class Session:
         others = [v for v in self.selection.variants(group) if here not in v.devices]
         return [skipped(group, v.label, v.why or reason) for v in others]
 
+    def _keep_to_time(self) -> None:
+        """Raise OutOfTime after the run's seconds."""
+        if self.seconds is not None and perf_counter() - self._start > self.seconds:
+            raise OutOfTime
+
     def tell(self, step: Step, finished: Results | None = None) -> None:
         """Tell how far the session is. Raises OutOfTime where a group is at work after the run's seconds."""
         elapsed = perf_counter() - self._start
-        if self.seconds is not None and finished is None and elapsed > self.seconds:
-            raise OutOfTime
+        if finished is None:
+            self._keep_to_time()
         self.step = step
         turn, count = (self._workers.turn, self._workers.count) if self._workers else (0, 1)
         if self._pace:
@@ -423,6 +428,7 @@ class Session:
         """Do these groups, one after the other; `guesses` are seconds that each might take."""
         run = self.results
         while left:
+            self._keep_to_time()  # a group may end before a step of it is told
             group = left.pop(0)
             cases = self.add(group, look, complete=not left)
             left = self.needed(cases, left)
