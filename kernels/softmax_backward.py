@@ -56,11 +56,16 @@ def roundings(y, dy):
     return 2**-21 * y * (np.abs(dy) + (y * np.abs(dy)).sum(axis=1, keepdims=True))
 
 
+def peers_roundings(y, dy):
+    return 2 * roundings(y, dy)
+
+
 EDGES = (  # the long ones at the end: every number of packs a thread can keep, in each dtype, and more than it keeps
     (1, 1), (5, 3), (3, 31), (6, 33), (9, 128), (2, 257), (3, 1023), (2, 1032), (2, 4099), (2, 8184), (1, 16400),
     (1, 33008), (0, 8),
 )  # fmt: skip
 CANCELS = "dy - s cancels where they are close: eight roundings of both, times y"
+IN_OTHER_ORDER = "sixteen roundings of both: QuACK adds s in an order of its own; seen once in 33 million values"
 IN_16_BITS = "some peers round y * dy or s, which is around 4, to the dtype"
 ROUNDS = "each array operation rounds to the dtype: y * dy, s, which is around 4, the difference and the product"
 
@@ -90,7 +95,11 @@ softmax_backward = Kernel(
         "float16": Budget(1, roundings, CANCELS),
         "bfloat16": Budget(1, roundings, CANCELS),
     },
-    peers={"float16": Budget(2, 4e-3, IN_16_BITS), "bfloat16": Budget(2, 3.2e-2, IN_16_BITS)},
+    peers={
+        "float32": Budget(4, peers_roundings, IN_OTHER_ORDER),
+        "float16": Budget(2, 4e-3, IN_16_BITS),
+        "bfloat16": Budget(2, 3.2e-2, IN_16_BITS),
+    },
     composed={"float16": Budget(4, 4e-3, ROUNDS), "bfloat16": Budget(4, 3.2e-2, ROUNDS)},
     inputs=softmax_and_gradient,
     shapes={"y": "rows cols", "dy": "rows cols"},

@@ -66,11 +66,15 @@ def swiglu(gate: Any, up: Any) -> Any:
 
 
 def rope(x: Any, cos: Any, sin: Any) -> Any:
-    """Of a copy, since it turns its arguments in place; it takes keys too, here those of one head."""
+    """Of a copy, since it turns its arguments in place; it takes keys too, here those of one head.
+
+    The tables have half a head: without `rotary_dim` Liger would turn no more than as many elements.
+    """
     from liger_kernel.transformers import functional
 
-    queries, keys = (one[None].transpose(1, 2) for one in (x.clone(), x.new_empty(x.shape[0], 1, x.shape[2])))
-    return functional.liger_rope(queries, keys, cos[None], sin[None])[0].transpose(1, 2)[0]
+    head = x.shape[2]
+    queries, keys = (one[None].transpose(1, 2) for one in (x.clone(), x.new_empty(x.shape[0], 1, head)))
+    return functional.liger_rope(queries, keys, cos[None], sin[None], rotary_dim=head)[0].transpose(1, 2)[0]
 
 
 FORMS: dict[tuple[str, ...], Callable[..., Any]] = {  # by a kernel of the lab and its inputs
