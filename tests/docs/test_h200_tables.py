@@ -1,12 +1,15 @@
-"""The tables of ours beside the fastest peer: which row is which, their order, what is left out, what is marked."""
+"""The pages of a card: which row is which, their order, what is left out, what is marked, which pages there are."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
 
 import pytest
-from pages import committed, h200, peers
+import readme_tables
+from msgspec.structs import replace
+from pages import card, committed, kernel, peers
 
 from cudalab.base.stats import FASTER, SAME, SLOWER
 from cudalab.report.results import Results
@@ -92,60 +95,134 @@ def test_counts_and_the_geometric_mean():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The page's folder, with the results of one kernel in it."""
-    monkeypatch.setattr(committed, "FOLDER", tmp_path)
-    ROWS.save(tmp_path / "gelu.json")
-    return tmp_path
+    """The folder of a card's results, with those of one kernel; pages are written beside it, into docs."""
+    monkeypatch.setattr(committed, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(committed, "FOLDER", tmp_path / "h200")
+    monkeypatch.setattr(readme_tables, "ROOT", tmp_path)
+    monkeypatch.setattr(readme_tables, "TABLES", {})
+    monkeypatch.setattr(sys, "argv", ["readme_tables.py"])
+    committed.FOLDER.mkdir()
+    ROWS.save(committed.FOLDER / "gelu.json")
+    return committed.FOLDER
 
 
-def test_every_row_is_in_the_page_with_interval_verdict_and_both_errors(folder):
-    text = h200.by_kind("cold")()
-    assert text.startswith("2 rows: 1 FASTER, 0 SAME, 1 SLOWER, 0 UNCLEAR.")
-    small, large = (line for line in text.splitlines() if line.startswith("| gelu"))
-    assert "`gelu_scalar` | `torch_native`" in small and " to " in small and "SLOWER" in small
-    assert "`gelu_vec` | `triton`" in large and "FASTER" in large
-    errors = h200.errors()
-    assert "| `triton` | 1 | 95 % | 4 or 2e-06 absolute (peers) |" in errors
-    assert "`pycuda:gelu_vec` | 1 | 95 % | 4 (budgets) |" in errors
-    assert "`cupy_raw:gelu_vec`" not in errors
+def page(name="gelu"):
+    readme_tables.main()
+    return (committed.DOCS / f"{committed.FOLDER.name}/{name}.md").read_text()
+
+
+def overview():
+    return card.page(committed.Card(committed.FOLDER))
+
+
+def test_every_row_is_on_the_page_with_interval_verdict_all_rivals_and_errors(folder):
+    text = page()
+    assert "| cold | 2 | 1 | 0 | 1 | 0 |" in text
+    head = text.index("| size | dtype | verdict | times as fast | ours | torch native | triton |")
+    small = text.index("| small | float32 | SLOWER | 0.63 (0.61 to 0.64) | `scalar` 8.0? | **5.0?** | - |")
+    large = text.index("| large | float32 | FASTER | 1.30 (1.290 to 1.310) | `vec` 100 | 150 | **130** |")
+    assert head < small < large
+    assert "| float32 | `triton` | 1 | 95 % | 4 or 2e-06 absolute (peers) |" in text
+    assert "| float32 | `pycuda:gelu_vec` | 1 | 95 % | 4 (budgets) |" in text
+    assert "numpy" not in text
+
+
+def test_what_each_entry_gained_is_told_with_its_idea(folder):
+    text = page()
+    assert "- `gelu_scalar`: One element a thread.\n" in text
+    assert re.search(
+        r"- `gelu_vec`: As gelu_full, with registers for both packs at once;.*\.\n", text
+    )  # above a constexpr
+    assert re.search(r"\| float32 \| large \| `gelu_scalar` \| 90 \| - \| - \|", text)
+    assert re.search(r"\| float32 \| large \| \*\*`gelu_vec`\*\* \| 100 \| 0.9.* \| SLOWER \|", text)
+
+
+def test_a_second_card_and_a_new_kernel_have_pages_and_what_lost_its_results_has_none(folder, monkeypatch):
+    other = run(*ROWS.cases)
+    other.cases = [replace(c, kernel="swiglu", variant=c.variant.replace("gelu", "swiglu")) for c in ROWS.cases]
+    (folder.parent / "h100").mkdir()
+    other.save(folder.parent / "h100" / "swiglu.json")
+    readme_tables.main()
+    names = {str(path.relative_to(committed.DOCS)) for path in card.pages()}
+    of = "{0}.md {0}/{1}.md {0}/rivals.svg {0}/roofline.svg"
+    assert names == {*of.format("h200", "gelu").split(), *of.format("h100", "swiglu").split()}
+    assert "[all kernels](../h100.md)" in (committed.DOCS / "h100" / "swiglu.md").read_text()
+    (mine := committed.DOCS / "mine.md").write_text("not generated")
+    (folder.parent / "h100" / "swiglu.json").unlink()
+    monkeypatch.setattr(sys, "argv", ["readme_tables.py", "--check"])
+    with pytest.raises(SystemExit, match=r"docs/h100.* is not up to date; run: make tables"):
+        readme_tables.main()
+    monkeypatch.setattr(sys, "argv", ["readme_tables.py"])
+    readme_tables.main()
+    assert {str(p.relative_to(committed.DOCS)) for p in committed.DOCS.rglob("*.*")} == {
+        *of.format("h200", "gelu").split(), mine.name
+    }  # fmt: skip
+
+
+def test_a_changed_result_is_noticed(folder, monkeypatch):
+    readme_tables.main()
+    monkeypatch.setattr(sys, "argv", ["readme_tables.py", "--check"])
+    readme_tables.main()
+    run(*ROWS.cases[:4], case("torch_native", cold=70)).save(folder / "gelu.json")
+    with pytest.raises(SystemExit, match=r"docs/h200.* is not up to date"):
+        readme_tables.main()
+
+
+def test_a_kernel_without_a_timed_rival_has_a_page(folder):
+    run(ROWS.cases[0], ROWS.cases[1]).save(folder / "gelu.json")
+    text = kernel.page(committed.Card(folder), committed.kernels()["gelu"])
+    assert "No rival was timed." in text and "| **`gelu_vec`** |" in text
+
+
+def test_a_wrong_rival_and_a_size_without_rivals_are_told(folder):
+    wrong, alone = case("triton", cold=1), case("pycuda:gelu_vec", "xlarge", cold=100)
+    wrong.status, wrong.times = "WRONG", {}
+    run(ROWS.cases[0], ROWS.cases[2], wrong, alone).save(folder / "gelu.json")
+    text = page()
+    assert "| **150** | WRONG |" in text
+    assert "no time: xlarge float32." in text
 
 
 def test_files_are_named_with_commit_date_machine_and_processes(folder):
-    assert "| 2026-11-23 10:00 | NVIDIA H200 | 1.2 | `aaaaaaaaaaaa` | 1 |" in h200.files()
+    assert "| 2026-11-23 10:00 | NVIDIA H200 | 1.2 | `aaaaaaaaaaaa` | 1 |" in overview()
     ROWS.cases[0].processes = {"cold": [10, 5, 5]}
     ROWS.save(folder / "gelu.json")
     ROWS.cases[0].processes = {}
-    assert "`aaaaaaaaaaaa` | 3 |" in h200.files()
+    assert "`aaaaaaaaaaaa` | 3 |" in overview()
 
 
-def test_files_of_different_commits_are_marked(folder):
-    assert committed.ELSEWHERE not in h200.summary()
+def test_files_of_another_commit_or_of_an_older_kernel_are_marked(folder, monkeypatch):
+    assert committed.ELSEWHERE not in overview() and committed.OLDER not in overview()
     later = run(*ROWS.cases, commit="b" * 40, created="2026-11-24T10:00:00+00:00")
     later.save(folder / "other.json")
-    text = h200.summary()
-    assert f"| gelu{committed.ELSEWHERE} |" in text and "| other |" in text
+    text = overview()
+    assert f"| [gelu](h200/gelu.md){committed.ELSEWHERE} |" in text and "| [other](h200/other.md) |" in text
     assert committed.MARKS[committed.ELSEWHERE] in text
-    assert "The files come from 2 commits." in h200.files()
+    assert "The files come from 2 commits." in text
+    monkeypatch.setattr(cuda_source, "digest", lambda path: "0")
+    text = overview()
+    assert f"| [other](h200/other.md){committed.OLDER} |" in text and committed.MARKS[committed.OLDER] in text
 
 
 def test_a_kernel_without_results_is_in_the_summary_and_says_so(folder):
-    text = h200.summary()
-    assert f"| add2d | - | - | - | - | - | {committed.NOT_YET} |" in text
-    assert not [line for line in text.splitlines() if "| gelu |" in line and committed.NOT_YET in line]
+    text = overview()
+    assert f"| add2d | {committed.NOT_YET} | - | - | - | - | - |" in text
+    assert not [line for line in text.splitlines() if "gelu]" in line and committed.NOT_YET in line]
 
 
 def test_throttling_reaches_the_pages(folder):
     ROWS.cases[7].condition = {"throttled": "power cap"}
     ROWS.save(folder / "gelu.json")
     ROWS.cases[7].condition = {}
-    for text in (h200.gelu(), h200.by_kind("cold")()):
-        assert re.search(r"`triton` \| 100! \| 130! \|", text) and "`!` the GPU ran below its highest clock." in text
+    text = page()
+    assert (
+        re.search(r"`vec` 100! \| 150! \| \*\*130!\*\* \|", text) and "`!` the GPU ran below its highest clock." in text
+    )
 
 
 @pytest.mark.sweep
 def test_the_committed_pages_explain_every_mark_on_their_times():
-    for kind in peers.KINDS:
-        text = h200.by_kind(kind)()
-        times = [cell for line in text.splitlines() if line.startswith("| ") for cell in line.split(" | ")[5:7]]
-        for mark in set("".join(times)) & set("~^!#?"):
-            assert f"`{mark}` " in text
+    for name, measured in committed.kernels().items():
+        text = kernel.page(committed.Card(committed.FOLDER), measured)
+        times = re.findall(r"\d([~^!#?]+)", "".join(line for line in text.splitlines() if line.startswith("| ")))
+        assert [mark for mark in set("".join(times)) if f"`{mark}` " not in text] == [], name
