@@ -270,13 +270,14 @@ def outdated() -> Iterator[tuple[Path, str]]:
 
 
 @unchanging
-def main() -> None:
+def main(check: bool = False) -> None:
+    """Write what is outdated; or only compare, and end with 1 where something is."""
     for path, new in outdated():
-        if "--check" in sys.argv[1:]:
+        if check:
             raise SystemExit(f"{path.relative_to(ROOT)} is not up to date; run: make tables")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(new) if new else path.unlink()
 
 
 if __name__ == "__main__":
-    main()
+    main("--check" in sys.argv[1:])

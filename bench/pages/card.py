@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
 from cudalab.base import numbers
+from cudalab.base.memo import kept
 from cudalab.base.stats import Ratio
 from cudalab.report import columns
 from cudalab.report.html import draw, overview, roofline
@@ -47,21 +48,23 @@ GPU. [bench/NOTES.md](../bench/NOTES.md) has the expectations behind the choices
 also where another implementation is faster."""
 
 
-def drawn(card: Card, figure: Figure) -> str:
-    """A picture as a file."""
-    return f"{MARK}\n{draw.alone(figure.svg, figure.says, (figure.title, card.newest().machine.name))}"
+def drawn(card: Card, figures: Sequence[Figure]) -> str:
+    """The first of the pictures as a file; "" if there is none, since a card has no such times."""
+    heads = ((figure, (figure.title, card.newest().machine.name)) for figure in figures)
+    return next((f"{MARK}\n{draw.alone(figure.svg, figure.says, head)}" for figure, head in heads), "")
 
 
+@kept
 def all_rivals(card: Card) -> str:
     """Every kernel against its fastest rival."""
-    figures, _ = overview.rival_figures(list(card.kernels().values()))
-    return drawn(card, figures[0])
+    return drawn(card, overview.rival_figures(list(card.kernels().values()))[0])
 
 
+@kept
 def all_rooflines(card: Card) -> str:
     """Bytes per second of every kernel that memory bounds."""
     groups = [(run, cases) for run in card.kernels().values() for cases in run.groups().values()]
-    return drawn(card, roofline.every(groups)[0])
+    return drawn(card, roofline.every(groups))
 
 
 PICTURES = {"rivals": all_rivals, "roofline": all_rooflines}
@@ -81,24 +84,30 @@ def pages() -> dict[Path, Callable[[], str]]:
 
 def stale() -> list[Path]:
     """Files that were written for a kernel or a card whose results are gone."""
+    made = pages()
     there = [path for pattern in ("*.md", "*/*.md", "*/*.svg") for path in committed.DOCS.glob(pattern)]
-    return [path for path in there if MARK in path.read_text() and path not in pages()]
+    return [path for path in there if path.read_text().startswith(MARK) and path not in made]
 
 
 def page(card: Card) -> str:
     """The overview: what was compared, all kernels in a picture and a table, and the files."""
     name = card.newest().machine.name
-    return legend("\n\n".join([
+    return legend("\n\n".join(filter(None, [
         f"# Results on the {name}",
         WHAT,
-        f"![Every kernel against its fastest rival on the {name}, cold, losses first]({card.name}/rivals.svg)",
+        shown(card, "rivals", f"Every kernel against its fastest rival on the {name}, cold, losses first"),
         "## In short",
         "Rows that are FASTER / SAME / SLOWER / UNCLEAR against the fastest rival, and the geometric mean of how many "
         "times as fast ours is. `-`: no such time, or none on equal terms.",
         summary(card), NOTES, "## Roofline", ROOFLINE,
-        f"![Rate of every kernel on the {name} against the bytes that it moves, cold]({card.name}/roofline.svg)",
+        shown(card, "roofline", f"Rate of every kernel on the {name} against the bytes that it moves, cold"),
         "## Files", files(card), FILES,
-    ]))  # fmt: skip
+    ])))  # fmt: skip
+
+
+def shown(card: Card, name: str, says: str) -> str:
+    """One of PICTURES on the page, if there is one."""
+    return f"![{says}]({card.name}/{name}.svg)" if PICTURES[name](card) else ""
 
 
 def summary(card: Card) -> str:
@@ -112,16 +121,16 @@ def summary(card: Card) -> str:
     lines = []
     for name in sorted(found, key=lambda name: mean.value if (mean := means[name]) else 0.0):
         counts = [peers.counts(found[name][kind]) for kind in KINDS]
-        lines.append([f"[{name}]({card.name}/{name}.md){card.marks(runs[name])}", shown(means[name]), *counts])
+        lines.append([f"[{name}]({card.name}/{name}.md){card.marks(runs[name])}", value(means[name]), *counts])
     lines += [
         [name, committed.NOT_YET, *[columns.NOT_MEASURED] * len(KINDS)] for name in find.kernels() if name not in found
     ]
     every = {kind: [row for rows in found.values() for row in rows[kind]] for kind in KINDS}
-    lines.append(["**all**", shown(peers.mean(every["cold"])), *map(peers.counts, every.values())])
+    lines.append(["**all**", value(peers.mean(every["cold"])), *map(peers.counts, every.values())])
     return table(["kernel", "cold, geometric mean", *map(kernel.in_words, KINDS)], lines)
 
 
-def shown(mean: Ratio | None) -> str:
+def value(mean: Ratio | None) -> str:
     return numbers.with_ends(mean) if mean else columns.NOT_MEASURED
 
 

@@ -107,7 +107,7 @@ def summary(found: dict[str, list[Row]]) -> str:
 
 
 def missing(run: Results, compared: list[Row]) -> str:
-    """The sizes and dtypes without a comparison of cold times, and the status of ours there."""
+    """The sizes and dtypes without a comparison of cold times."""
     there = {row.ours.group for row in compared}
     left = [cases for group, cases in run.groups().items() if group not in there]
     said = [f"{cases[0].size} {cases[0].dtype}" for cases in left]
@@ -117,14 +117,13 @@ def missing(run: Results, compared: list[Row]) -> str:
 def times(kind: str, rows: list[Row], names: list[str]) -> list[str]:
     """The table of a kind of time: ours beside every rival, those first that win most rows; losses first."""
     wins, lines = Counter(row.peer.label for row in rows), []
+    names = sorted(names, key=lambda name: -wins[name])
     for row in rows:
         line = {"size": row.ours.size, "dtype": row.ours.dtype, "verdict": row.verdict}
         line["times as fast"] = f"{numbers.ratio(row.ratio)} ({numbers.ends(row.ratio.low, row.ratio.high)})"
         line["ours"] = f"{short(row.ours)} {row.time(row.ours)}"
         cases = {case.label: case for case in row.cases}
-        lines.append(
-            line | {in_words(name): cell(row, cases.get(name)) for name in sorted(names, key=lambda name: -wins[name])}
-        )
+        lines.append(line | {in_words(name): cell(row, cases.get(name)) for name in names})
     return [f"### {in_words(kind).capitalize()}", SAYS[kind], of_columns(lines)]
 
 
