@@ -44,8 +44,9 @@ BOLD = (
 )
 LADDER = "What each entry gains over the one before it, cold, at the largest size. **Bold**: the one compared above."
 GAIN = ("times as fast as the entry before", "verdict")
-BETWEEN = re.compile(r"\s*|#define .*|\S.*[;>]\s*")  # a line that may stand between an entry and its comment
-SENTENCE = re.compile(r".+?(?:\.(?=\s+[^a-z]|\s*$)|$)")
+# A line that may stand between an entry and the comment above it: empty, a macro, a declaration such as a `constexpr`.
+BETWEEN = re.compile(r"\s*|#define .*|[^\s/{}][^{}]*[;>]\s*(//.*)?")
+SENTENCE = re.compile(r".*?(?:\.(?=\s+[^a-z]|\s*$)|$)")
 
 
 def page(card: Card, run: Results) -> str:
@@ -130,8 +131,12 @@ def times(kind: str, rows: list[Row], names: list[str]) -> list[str]:
 def cell(row: Row, case: Case | None) -> str:
     """A rival's time, in bold if it is the fastest; what is wrong with it if it has none."""
     if case is None or not case.times.get(row.kind):
-        return case.status if case and case.status in record.BROKEN else columns.NOT_MEASURED
+        return without_time(case) if case else columns.NOT_MEASURED
     return f"**{row.time(case)}**" if case is row.peer else row.time(case)
+
+
+def without_time(case: Case) -> str:
+    return case.status if case.status in record.BROKEN else columns.NOT_MEASURED
 
 
 def short(case: Case) -> str:
@@ -196,7 +201,8 @@ def ladder(run: Results, kernel: Kernel) -> list[str]:
     """The idea of each entry, and what it gained over the entry before, at the largest size of each dtype, cold."""
     measured = dict.fromkeys(c.variant for c in run.cases if c.backend in rivals.OURS and not c.old)
     names = sorted(measured, key=[*kernel.entries, *measured].index)
-    ideas = [f"- `{name}`{': ' if (said := idea(kernel, name)) else ''}{said}" for name in names]
+    text = cuda_source.whole(kernel.cu)
+    ideas = [f"- `{name}`{': ' if (said := idea(text, name)) else ''}{said}" for name in names]
     lines = []
     for dtype in dict.fromkeys(case.dtype for case in run.cases):
         cases = max((cs for (_, _, of), cs in run.groups().items() if of == dtype), key=lambda cs: cs[0].nbytes)
@@ -204,7 +210,13 @@ def ladder(run: Results, kernel: Kernel) -> list[str]:
         best, before = rivals.ours(run, cases, "cold"), None
         for case in (by_name[name] for name in names if name in by_name):
             name = f"**`{case.variant}`**" if case is best else f"`{case.variant}`"
-            line = {"dtype": dtype, "size": case.size, "entry": name, "µs": case.status, **dict.fromkeys(GAIN, "-")}
+            line = {
+                "dtype": dtype,
+                "size": case.size,
+                "entry": name,
+                "µs": without_time(case),
+                **dict.fromkeys(GAIN, "-"),
+            }
             if case.times.get("cold"):
                 line["µs"] = columns.microseconds(case, "cold") + marks.signs(run, case, cases, "cold")
                 if before:
@@ -216,26 +228,23 @@ def ladder(run: Results, kernel: Kernel) -> list[str]:
     return [LADDER, "\n".join(ideas), of_columns(lines)]
 
 
-def idea(kernel: Kernel, entry: str) -> str:
-    """The first sentence of the comment above an entry in the `.cu`; "" if there is none.
-
-    Between the two may be empty lines, macros, and declarations of one line, such as a `constexpr`.
-    """
-    text = cuda_source.whole(kernel.cu)
-    bare = blank_comments(text)
-    start = next((found.start() for found in cuda_source.global_functions(bare) if found[1] == entry), 0)
-    above = list(zip(text[:start].split("\n")[:-1], bare[:start].split("\n")[:-1], strict=True))
-    while above and not above[-1][0].lstrip().startswith("//") and BETWEEN.fullmatch(above[-1][1]):
+def idea(text: str, entry: str) -> str:
+    """The first sentence of the comment above an entry in the text of a `.cu`; "" if there is none."""
+    functions = cuda_source.global_functions(blank_comments(text))
+    above = text[: next((found.start() for found in functions if found[1] == entry), 0)].split("\n")[:-1]
+    while above and BETWEEN.fullmatch(above[-1]):
         above.pop()
     said: list[str] = []
-    while above and above[-1][0].lstrip().startswith("//"):
-        said.insert(0, above.pop()[0].lstrip(" \t/"))
-    return escaped(SENTENCE.match(" ".join(said))[0]) if said else ""
+    while above and above[-1].startswith("//"):
+        said.insert(0, above.pop().lstrip("/ "))
+    first = SENTENCE.match(" ".join(said))
+    return escaped(first[0]) if first else ""
 
 
 def escaped(text: str) -> str:
-    """A text as Markdown that shows it as it is."""
-    return re.sub(r"([*<\[])", r"\\\1", text)
+    """A text as Markdown that shows it as it is; what is between backticks does so already."""
+    parts = enumerate(text.split("`"))
+    return "`".join(p if i % 2 else re.sub(r"([*\[])", r"\\\1", p).replace("<", "&lt;") for i, p in parts)
 
 
 def errors(run: Results) -> str:

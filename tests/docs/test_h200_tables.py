@@ -8,7 +8,7 @@ import re
 import pytest
 import readme_tables
 from msgspec.structs import replace
-from pages import card, committed, peers
+from pages import card, committed, kernel, peers
 
 from cudalab.base.stats import FASTER, SAME, SLOWER
 from cudalab.report.results import Results
@@ -131,6 +131,21 @@ def test_what_each_entry_gained_is_told_with_its_idea(folder):
     assert "- `gelu_vec`: As gelu_full, with registers for both packs at once; one" in text  # above a constexpr
     assert "| float32 | large | `gelu_scalar` | 90 | - | - |" in text
     assert "| float32 | large | **`gelu_vec`** | 100 | 0.90 (0.891 to 0.909) | SLOWER |" in text
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        ("// Reads 2 * x[i] if a < b, as `c * d`. Then more.\n", "Reads 2 \\* x\\[i] if a &lt; b, as `c * d`."),
+        ("// On two\n// lines\n#define N 8\n\nconstexpr int M = 2;  // of N\n\n", "On two lines"),
+        ("// Of another.\n__device__ int f() {\n    return 1;\n}\n\n", ""),
+        ("// Of the file.\n#include <a.h>\n/* no such comment */\n", ""),
+        ("//\n", ""),
+    ],
+)
+def test_the_idea_is_the_first_sentence_of_the_comment_above_an_entry(above, said):
+    text = f'// Head.\nint n = 0;\n{above}extern "C" __global__ void __launch_bounds__(256)\n    k(float* x) {{}}\n'
+    assert kernel.idea(text, "k") == said and kernel.idea(text, "other") == ""
 
 
 def test_a_second_card_and_a_new_kernel_have_pages_and_what_lost_its_results_has_none(folder):
