@@ -43,6 +43,7 @@ BOLD = (
     "Times are medians in µs. **Bold**: the rival that was fastest in the first process, with which ours is compared."
 )
 LADDER = "What each entry gains over the one before it, cold, at the largest size. **Bold**: the one compared above."
+ULP = "Against float64, over all sizes. Near 0 a ULP is tiny: there the absolute part of a budget allows large errors."
 GAIN = ("times as fast as the entry before", "verdict")
 # A line that may stand between an entry and the comment above it: empty, a macro, a declaration such as a `constexpr`.
 BETWEEN = re.compile(r"\s*|#define .*|[^\s/{}][^{}]*[;>]\s*(//.*)?")
@@ -258,7 +259,8 @@ def errors(run: Results) -> str:
         for dtype, by_label in found.items()
         for label, cases in sorted(by_label.items(), key=lambda one: one[1][0].backend not in rivals.OURS)
     ]  # fmt: skip
-    return table(["dtype", "variant", "max ULP", "correctly rounded", "budget, ULP"], lines, 2)
+    head = ["dtype", "variant", "max ULP", "correctly rounded", "budget, ULP"]
+    return f"{ULP}\n\n{table(head, lines, 2)}"
 
 
 def checks(card: Card, kernel: Kernel) -> str:
