@@ -1,8 +1,9 @@
-"""Write the generated parts of the pages, from bench/results/h200 and the commands' help; --check only compares.
+"""Write what is generated of the pages, from bench/results and the commands' help; --check only compares.
 
     python bench/readme_tables.py [--check]
 
-Each part is between `<!-- NAME -->` and `<!-- /NAME -->` in its page; NAME is a key of TABLES.
+A part is between `<!-- NAME -->` and `<!-- /NAME -->` in its page; NAME is a key of TABLES. The pages of each card with
+results, docs/CARD.md and docs/CARD/KERNEL.md, are written whole by `pages.card`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
-from pages import committed, h200, method, peers
+from pages import card, committed, h200, method, peers
 from pages.committed import ROOT, changed, printed, table, typed
 
 from cudalab.base import numbers
+from cudalab.base.memo import unchanging
 from cudalab.cli import main as main_command
 from cudalab.report import columns, inspection, study
 from cudalab.results.file import load
@@ -227,19 +230,6 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"bars of the H200": h200.bars},
     "docs/studies.md": {"studies": studies, "fields of a study": study_fields, "studies on the H200": study_pages},
     "docs/pytorch.md": {"cost of a call": h200.cost_of_a_call},
-    "docs/h200.md": {
-        "gelu on the H200": h200.gelu,
-        "speed-up on the H200": h200.speedup_plot,
-        "kernels on the H200": h200.summary,
-        "means on the H200": h200.means,
-        **{f"{kind} on the H200": h200.by_kind(kind) for kind in peers.KINDS},
-        "errors on the H200": h200.errors,
-        "variants of gelu": h200.variants,
-        "files of the H200": h200.files,
-        "bandwidth on the H200": h200.bandwidth_plot,
-        "accuracy on the H200": h200.accuracy_plot,
-        "roofline on the H200": h200.roofline_plot,
-    },
     "docs/table.md": {"a run": timed, "bars": bars, "a check": checked},
     "docs/commands.md": {"commands": commands},
     "docs/inspect.md": {"inspected": inspected, "predictions": predictions},
@@ -263,20 +253,31 @@ def filled(document: str, text: str) -> str:
     return text
 
 
-def main() -> None:
+def outdated() -> Iterator[tuple[Path, str]]:
+    """Each file that is not as the results make it, with its text; "" for one that is of results that are gone."""
     for document in TABLES:
         if document == COMPILED and compiler() != NVCC:
             print(f"{document} is left as it is: it needs nvcc {NVCC} and nvdisasm", file=sys.stderr)
             continue
-        path = ROOT / document
-        text = path.read_text()
-        new = filled(document, text)
-        if new == text:
-            continue
-        if "--check" in sys.argv[1:]:
-            raise SystemExit(f"{document}'s tables are not up to date; run: make tables")
-        path.write_text(new)
+        text = (ROOT / document).read_text()
+        if (new := filled(document, text)) != text:
+            yield ROOT / document, new
+    for path, make in card.pages().items():
+        if (new := make()) != (path.read_text() if path.exists() else ""):
+            yield path, new
+    for path in card.stale():
+        yield path, ""
+
+
+@unchanging
+def main(check: bool = False) -> None:
+    """Write what is outdated; or only compare, and end with 1 where something is."""
+    for path, new in outdated():
+        if check:
+            raise SystemExit(f"{path.relative_to(ROOT)} is not up to date; run: make tables")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(new) if new else path.unlink()
 
 
 if __name__ == "__main__":
-    main()
+    main("--check" in sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Adds pages that live outside docs/ to the site, and rewrites links so that they work there as they do on GitHub.
+"""Adds pages outside docs/ and those of results to the site, and rewrites links to work there as they do on GitHub.
 
 MkDocs calls the functions. A link to a file that is not a page, such as ../bench/card.sh, copies the file to the site.
 """
@@ -22,11 +22,23 @@ PAGES = {  # in the repository -> on the site
     "bench/NOTES.md": "notes.md",
     "tests/fake_gpu/README.md": "fake_gpu.md",
 }
+RESULTS = "Results"  # the section of the navigation with the cards
 # The target of [text](target) and ![text](target), and of the src and srcset of HTML.
 LINK = re.compile(r'(?:(?<=\]\()|(?<=src=")|(?<=srcset="))(?![a-z]+:|#)([^)#\s"]+)')
 BLOCK = re.compile(r"<(pre|code|script|style)\b.*?</\1>", re.DOTALL)
 LIST = re.compile(r"\n *(?:[-*+]|1\.) .*")  # a line of a list inside a paragraph or an item
 log = logging.getLogger("mkdocs.hooks")  # a warning fails a strict build
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages of each card with results, docs/CARD.md and docs/CARD/KERNEL.md, into the navigation."""
+    kernels: dict[str, list[dict[str, str]]] = {}
+    for path in sorted((ROOT / "docs").glob("*/*.md")):
+        card = path.parent.name
+        kernels.setdefault(card, [{"All kernels": f"{card}.md"}]).append({path.stem: f"{card}/{path.name}"})
+    cards = [{card.upper(): pages} for card, pages in kernels.items()]
+    config.nav = [{RESULTS: cards + item[RESULTS]} if RESULTS in item else item for item in config.nav or []]
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -1,9 +1,10 @@
-"""The committed results of the H200, and pieces of Markdown."""
+"""The committed results of each card, and pieces of Markdown."""
 
 from __future__ import annotations
 
 import gzip
 import tempfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,18 +16,47 @@ from cudalab.results.record import Results
 from cudalab.spec import cuda_source, find
 
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 FOLDER = ROOT / "bench" / "results" / "h200"
 OLDER, ELSEWHERE = "\u2020", "\u2021"
 NOT_YET = "*not measured yet*"  # in place of a number, for a kernel or a study without results
 MARKS = {  # on the name of a kernel, and what they say below a table
     OLDER: "measured before the kernel took its present form",
-    ELSEWHERE: "from another commit of the lab than the newest file of this page",
+    ELSEWHERE: "from another commit of the lab than the newest file of this card",
 }
 
 
+@dataclass(frozen=True)
+class Card:
+    """A folder of results, bench/results/NAME; its pages are docs/NAME.md and docs/NAME/KERNEL.md."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def kernels(self) -> dict[str, Results]:
+        """The results of each kernel by its name; a study or a check is not among them."""
+        return {path.stem: of(path) for path in sorted(self.folder.glob("*.json"))}
+
+    def newest(self) -> Results:
+        """The kernel's results that were measured last: the others of the card should be of its commit."""
+        return max(self.kernels().values(), key=lambda run: run.created)
+
+    def marks(self, run: Results) -> str:
+        """Those of MARKS that a file bears."""
+        return (OLDER if changed(run) else "") + (ELSEWHERE if run.commit != self.newest().commit else "")
+
+
+def cards() -> list[Card]:
+    """Every card with results of a kernel."""
+    return [Card(folder) for folder in sorted(FOLDER.parent.iterdir()) if any(folder.glob("*.json"))]
+
+
 def kernels() -> dict[str, Results]:
-    """The results of each kernel by its name; a study or a check is not among them."""
-    return {path.stem: of(path) for path in sorted(FOLDER.glob("*.json"))}
+    """The results of each kernel on the H200."""
+    return Card(FOLDER).kernels()
 
 
 def of(path: Path) -> Results:
@@ -49,17 +79,7 @@ def packed(path: Path) -> Results:
 def changed(run: Results) -> bool:
     """Whether the kernel's `.cu` differs from the one that was measured."""
     kernel = find.kernel(run.cases[0].kernel)
-    return run.sources[kernel.cu.name] != cuda_source.digest(kernel.cu)
-
-
-def newest() -> Results:
-    """The kernel's results that were measured last: the others of a page should be of its commit."""
-    return max(kernels().values(), key=lambda run: run.created)
-
-
-def marks(run: Results) -> str:
-    """Those of MARKS that a file bears."""
-    return (OLDER if changed(run) else "") + (ELSEWHERE if run.commit != newest().commit else "")
+    return run.sources.get(kernel.cu.name) != cuda_source.digest(kernel.cu)
 
 
 def legend(text: str) -> str:

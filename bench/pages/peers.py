@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
+from cudalab.base.memo import kept
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, over_all
 from cudalab.report import columns
 from cudalab.results import marks, rivals
@@ -44,15 +45,17 @@ class Row:
         return columns.microseconds(case, self.kind) + marks.signs(self.run, case, self.cases, self.kind)
 
 
+@kept
 def rows(run: Results, kind: str) -> list[Row]:
-    """A row for each size and dtype of a file in which both sides have such a time; where a peer leads most, first."""
+    """A row for each size and dtype of a file in which both sides have such a time; losses first."""
     found = ((cases, rivals.compared(run, cases, kind)) for cases in run.groups().values())
     rows = [Row(run, cases, one.ours, one.rival, kind, one.ratio) for cases, one in found if one]
     return worst_first(rows)
 
 
 def worst_first(found: Iterable[Row]) -> list[Row]:
-    return sorted(found, key=lambda row: row.ratio.value)
+    """Losses first, then the others; of both the slowest first."""
+    return sorted(found, key=lambda row: (row.verdict != SLOWER, row.ratio.value))
 
 
 def fastest(cases: list[Case], kind: str) -> Case:

@@ -1,4 +1,4 @@
-"""The tables of ours beside the fastest peer: which row is which, their order, what is left out, what is marked."""
+"""The pages of a card: which row is which, their order, what is left out, what is marked, which pages there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 import re
 
 import pytest
-from pages import committed, h200, peers
+import readme_tables
+from msgspec.structs import replace
+from pages import card, committed, kernel, peers
 
 from cudalab.base.stats import FASTER, SAME, SLOWER
 from cudalab.report.results import Results
@@ -92,60 +94,124 @@ def test_counts_and_the_geometric_mean():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The page's folder, with the results of one kernel in it."""
-    monkeypatch.setattr(committed, "FOLDER", tmp_path)
-    ROWS.save(tmp_path / "gelu.json")
-    return tmp_path
+    """The folder of a card's results, with those of one kernel; pages are written beside it, into docs."""
+    monkeypatch.setattr(committed, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(committed, "FOLDER", tmp_path / "h200")
+    monkeypatch.setattr(readme_tables, "ROOT", tmp_path)
+    monkeypatch.setattr(readme_tables, "TABLES", {})
+    committed.FOLDER.mkdir()
+    ROWS.save(committed.FOLDER / "gelu.json")
+    return committed.FOLDER
 
 
-def test_every_row_is_in_the_page_with_interval_verdict_and_both_errors(folder):
-    text = h200.by_kind("cold")()
-    assert text.startswith("2 rows: 1 FASTER, 0 SAME, 1 SLOWER, 0 UNCLEAR.")
-    small, large = (line for line in text.splitlines() if line.startswith("| gelu"))
-    assert "`gelu_scalar` | `torch_native`" in small and " to " in small and "SLOWER" in small
-    assert "`gelu_vec` | `triton`" in large and "FASTER" in large
-    errors = h200.errors()
-    assert "| `triton` | 1 | 95 % | 4 or 2e-06 absolute (peers) |" in errors
-    assert "`pycuda:gelu_vec` | 1 | 95 % | 4 (budgets) |" in errors
-    assert "`cupy_raw:gelu_vec`" not in errors
+def page(name="h200/gelu"):
+    readme_tables.main()
+    return (committed.DOCS / f"{name}.md").read_text()
+
+
+def overview():
+    return card.page(committed.Card(committed.FOLDER))
+
+
+def test_every_row_is_on_the_page_with_interval_verdict_all_rivals_and_errors(folder):
+    text = page()
+    assert "| cold | 2 | 1 | 0 | 1 | 0 |" in text
+    head = text.index("| size | dtype | verdict | times as fast | ours | torch native | triton |")
+    small = text.index("| small | float32 | SLOWER | 0.63 (0.61 to 0.64) | `scalar` 8.0? | **5.0?** | - |")
+    large = text.index("| large | float32 | FASTER | 1.30 (1.290 to 1.310) | `vec` 100 | 150 | **130** |")
+    assert head < small < large
+    assert "| float32 | `triton` | 1 | 95 % | 4 or 2e-06 absolute (peers) |" in text
+    assert "| float32 | `pycuda:gelu_vec` | 1 | 95 % | 4 (budgets) |" in text
+    assert "numpy" not in text
+
+
+def test_what_each_entry_gained_is_told_with_its_idea(folder):
+    text = page()
+    assert "- `gelu_scalar`: One element a thread.\n" in text
+    assert "- `gelu_vec`: As gelu_full, with registers for both packs at once; one" in text  # above a constexpr
+    assert "| float32 | large | `gelu_scalar` | 90 | - | - |" in text
+    assert "| float32 | large | **`gelu_vec`** | 100 | 0.90 (0.891 to 0.909) | SLOWER |" in text
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        ("// Reads 2 * x[i] if a < b, as `c * d`. Then more.\n", "Reads 2 \\* x\\[i] if a &lt; b, as `c * d`."),
+        ("// On two\n// lines\n#define N 8\n\nconstexpr int M = 2;  // of N\n\n", "On two lines"),
+        ("// Of another.\n__device__ int f() {\n    return 1;\n}\n\n", ""),
+        ("// Of the file.\n#include <a.h>\n/* no such comment */\n", ""),
+        ("//\n", ""),
+    ],
+)
+def test_the_idea_is_the_first_sentence_of_the_comment_above_an_entry(above, said):
+    text = f'// Head.\nint n = 0;\n{above}extern "C" __global__ void __launch_bounds__(256)\n    k(float* x) {{}}\n'
+    assert kernel.idea(text, "k") == said and kernel.idea(text, "other") == ""
+
+
+def test_a_second_card_and_a_new_kernel_have_pages_and_what_lost_its_results_has_none(folder):
+    other = run(*ROWS.cases)
+    other.cases = [replace(c, kernel="swiglu", variant=c.variant.replace("gelu", "swiglu")) for c in ROWS.cases]
+    (folder.parent / "h100").mkdir()
+    other.save(folder.parent / "h100" / "swiglu.json")
+    assert "[all kernels](../h100.md)" in page("h100/swiglu")
+    readme_tables.main(check=True)
+    mine = {"h200.md", "h200/gelu.md", "h200/rivals.svg", "h200/roofline.svg", "by_hand.md"}
+    (committed.DOCS / "by_hand.md").write_text("Stays.")
+    (folder.parent / "h100" / "swiglu.json").unlink()
+    with pytest.raises(SystemExit, match=r"docs/h100.* is not up to date; run: make tables"):
+        readme_tables.main(check=True)
+    readme_tables.main()
+    assert {str(path.relative_to(committed.DOCS)) for path in committed.DOCS.rglob("*.*")} == mine
+    run(*ROWS.cases[:4], case("torch_native", cold=70)).save(folder / "gelu.json")
+    with pytest.raises(SystemExit, match=r"docs/h200.* is not up to date"):
+        readme_tables.main(check=True)
+
+
+def test_rivals_that_are_wrong_or_not_timed_are_told(folder):
+    run(*ROWS.cases[:2]).save(folder / "gelu.json")
+    assert "No rival was timed." in page() and "| **`gelu_vec`** |" in page() and "rivals.svg" not in page("h200")
+    wrong, alone = case("triton", cold=1), case("pycuda:gelu_vec", "xlarge", cold=100)
+    wrong.status, wrong.times = "WRONG", {}
+    run(ROWS.cases[0], ROWS.cases[2], wrong, alone).save(folder / "gelu.json")
+    assert "| **150** | WRONG |" in page() and "has no time: xlarge float32." in page()
 
 
 def test_files_are_named_with_commit_date_machine_and_processes(folder):
-    assert "| 2026-11-23 10:00 | NVIDIA H200 | 1.2 | `aaaaaaaaaaaa` | 1 |" in h200.files()
+    assert "| 2026-11-23 10:00 | NVIDIA H200 | 1.2 | `aaaaaaaaaaaa` | 1 |" in overview()
     ROWS.cases[0].processes = {"cold": [10, 5, 5]}
     ROWS.save(folder / "gelu.json")
     ROWS.cases[0].processes = {}
-    assert "`aaaaaaaaaaaa` | 3 |" in h200.files()
+    assert "`aaaaaaaaaaaa` | 3 |" in overview()
 
 
-def test_files_of_different_commits_are_marked(folder):
-    assert committed.ELSEWHERE not in h200.summary()
+def test_files_of_another_commit_or_of_an_older_kernel_are_marked(folder, monkeypatch):
+    assert committed.ELSEWHERE not in overview() and committed.OLDER not in overview()
     later = run(*ROWS.cases, commit="b" * 40, created="2026-11-24T10:00:00+00:00")
     later.save(folder / "other.json")
-    text = h200.summary()
-    assert f"| gelu{committed.ELSEWHERE} |" in text and "| other |" in text
+    text = overview()
+    assert f"| [gelu](h200/gelu.md){committed.ELSEWHERE} |" in text and "| [other](h200/other.md) |" in text
     assert committed.MARKS[committed.ELSEWHERE] in text
-    assert "The files come from 2 commits." in h200.files()
+    assert "The files come from 2 commits." in text
+    monkeypatch.setattr(cuda_source, "digest", lambda path: "0")
+    text = overview()
+    assert f"| [other](h200/other.md){committed.OLDER} |" in text and committed.MARKS[committed.OLDER] in text
 
 
 def test_a_kernel_without_results_is_in_the_summary_and_says_so(folder):
-    text = h200.summary()
-    assert f"| add2d | - | - | - | - | - | {committed.NOT_YET} |" in text
-    assert not [line for line in text.splitlines() if "| gelu |" in line and committed.NOT_YET in line]
+    text = overview()
+    assert f"| add2d | {committed.NOT_YET} | - | - | - | - | - |" in text
+    assert not [line for line in text.splitlines() if "gelu]" in line and committed.NOT_YET in line]
 
 
 def test_throttling_reaches_the_pages(folder):
     ROWS.cases[7].condition = {"throttled": "power cap"}
     ROWS.save(folder / "gelu.json")
     ROWS.cases[7].condition = {}
-    for text in (h200.gelu(), h200.by_kind("cold")()):
-        assert re.search(r"`triton` \| 100! \| 130! \|", text) and "`!` the GPU ran below its highest clock." in text
+    assert "`vec` 100! | 150! | **130!** |" in page() and "`!` the GPU ran below its highest clock." in page()
 
 
-@pytest.mark.sweep
 def test_the_committed_pages_explain_every_mark_on_their_times():
-    for kind in peers.KINDS:
-        text = h200.by_kind(kind)()
-        times = [cell for line in text.splitlines() if line.startswith("| ") for cell in line.split(" | ")[5:7]]
-        for mark in set("".join(times)) & set("~^!#?"):
-            assert f"`{mark}` " in text
+    for path in committed.DOCS.glob("*/*.md"):
+        text = path.read_text()
+        borne = set("".join(re.findall(r"\d\**([~^!#?]+)", text)))
+        assert {mark for mark in borne if f"`{mark}` " not in text} == set(), path

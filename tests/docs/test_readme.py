@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 import readme_tables
 from click.testing import CliRunner
-from pages import committed, h200, method
-from pages.committed import ELSEWHERE, OLDER
+from pages import card, committed, method
 
 import cudalab
+from cudalab.base.memo import unchanged
 from cudalab.cli import main
 from cudalab.results import record
-from cudalab.spec import cuda_source, find
+from cudalab.spec import find
 from cudalab.study.found import studies
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
-    "README.md", "bench/METHOD.md", "docs/commands.md", "docs/h200.md", "docs/inspect.md", "docs/pytorch.md",
-    "docs/studies.md", "docs/table.md",
+    "README.md", "bench/METHOD.md", "docs/commands.md", "docs/inspect.md", "docs/pytorch.md", "docs/studies.md",
+    "docs/table.md",
 )  # fmt: skip
 STUDIES = sorted((ROOT / "bench" / "results" / "h200" / "studies").glob("*.json"))
 README = (ROOT / "README.md").read_text()
@@ -49,33 +49,14 @@ def test_the_tables_are_those_of_the_results(document):
     assert module.filled(document, text) == text, "run: make tables"
 
 
-def test_a_changed_result_is_noticed(tmp_path, monkeypatch):
-    (tmp_path / "checks").mkdir()
-    for name in ("gelu.json", "checks/gelu.json"):
-        (tmp_path / name).write_bytes((committed.FOLDER / name).read_bytes())
-    run = cudalab.load(tmp_path / "gelu.json")
-    for case in run.cases:
-        for kind, rounds in case.times.items():
-            case.times[kind] = [[2 * s for s in samples] for samples in rounds]
-    run.save(tmp_path / "gelu.json")
-    monkeypatch.setattr(committed, "FOLDER", tmp_path)
-    monkeypatch.setitem(readme_tables.TABLES, "docs/h200.md", {"gelu on the H200": h200.gelu})
-    page = (ROOT / "docs" / "h200.md").read_text()
-    assert readme_tables.filled("docs/h200.md", page) != page
+@pytest.mark.sweep
+def test_the_pages_of_the_cards_are_those_of_the_results():
+    with unchanged():
+        assert [path for path, make in card.pages().items() if make() != path.read_text()] == [], "run: make tables"
 
 
-def test_a_kernel_that_changed_since_is_marked(monkeypatch):
-    digest, measured = cuda_source.digest, {n: committed.of(committed.FOLDER / f"{n}.json") for n in ("add2d", "sum")}
-    monkeypatch.setattr(committed, "kernels", lambda: measured)
-
-    def marked():
-        names = [line.split()[1] for line in h200.summary().splitlines() if line.startswith("|") and OLDER in line]
-        return {name.removesuffix(ELSEWHERE) for name in names}
-
-    before = marked()
-    monkeypatch.setattr(cuda_source, "digest", lambda path: "0" if path.stem == "add2d" else digest(path))
-    assert marked() == before | {f"add2d{OLDER}"}
-    assert committed.MARKS[OLDER] in h200.summary()
+def test_no_page_of_a_card_is_missing_or_left_over():
+    assert [path for path in card.pages() if not path.exists()] + card.stale() == [], "run: make tables"
 
 
 @pytest.mark.parametrize("path", H200, ids=lambda p: p.stem)

@@ -99,7 +99,7 @@ def test_each_page_fits_its_screen_and_can_be_read(site, browser, width, theme):
     from selenium.webdriver.support.ui import WebDriverWait
 
     folder, address = site
-    pages = sorted(path.name for path in folder.glob("*.html"))
+    pages = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.html"))
     assert len(pages) == len(PAGES) + 1  # and that of what is not found
     browsing.as_wide(browser, width)
     wish = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
@@ -119,6 +119,7 @@ def test_each_page_fits_its_screen_and_can_be_read(site, browser, width, theme):
 def test_the_pictures_are_on_the_site(site):
     folder, _ = site
     for page, picture in (
-        ("index.html", "session.svg"), ("h200.html", "gelu_speedup.svg"), ("h200.html", "matmul_roofline.svg"),
+        ("index.html", "session.svg"), ("h200.html", "h200/rivals.svg"), ("h200/gelu.html", "gelu_speedup.svg"),
+        ("h200/matmul.html", "matmul_roofline.svg"),
     ):  # fmt: skip
         assert f'{picture}"' in Path(folder / page).read_text(), f"{picture} on {page}"

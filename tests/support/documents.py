@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [path for folder in (".", "bench", "docs", "tests/fake_gpu") for path in sorted((ROOT / folder).glob("*.md"))]
+FOLDERS = (".", "bench", "docs", "docs/*", "tests/fake_gpu")  # docs/CARD has the pages of kernels
+PAGES = [path for folder in FOLDERS for path in sorted(ROOT.glob(f"{folder}/*.md"))]
 
 _FENCE = re.compile(
     r'^```(?P<language>\w*)(?: title="(?P<title>[^"]*)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
