@@ -74,21 +74,18 @@ def early(name):
 
 
 def test_the_array_is_named_that_is_read_too_early(tmp_path):
+    def adds(x, y, z, work):
+        """Is wrong whatever the workspace holds."""
+        y[:] = x + work
+        z[:], work[:] = 0, 0
+
     said, certain = cause(tmp_path, early("y"))
     assert said.startswith('y is read before it is written: zero it in the kernel, or give outputs={"y": Out(fill=0)}')
     assert not certain and cause(tmp_path, early("z"))[0].startswith("z is read before it is written: zero it")
+    fence = "work is read before it is written: is a barrier or a fence missing before the read? If not"
     said, _ = cause(tmp_path, early("work"))
-    assert said.startswith("work is read before it is written: is a barrier or a fence missing before the read? If not")
-    assert said.endswith('zero it in the kernel, or give workspace={"work": Work(fill=0)}')
-
-
-FENCE = "is a barrier or a fence missing before the read? If not"
-
-
-def adds(x, y, z, work):
-    """Is wrong whatever the workspace holds."""
-    y[:] = x + work
-    z[:], work[:] = 0, 0
+    assert said.startswith(fence) and said.endswith('zero it in the kernel, or give workspace={"work": Work(fill=0)}')
+    assert cause(tmp_path, adds)[0].startswith(fence)
 
 
 @pytest.mark.parametrize(

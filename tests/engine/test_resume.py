@@ -20,6 +20,8 @@ from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import next_steps
 from cudalab.engine import session
 
+pytestmark = pytest.mark.process
+
 ASKED = {**QUICK, "sizes": "small,medium", "only": "numpy", "device": "cpu"}
 
 
@@ -62,7 +64,6 @@ Session._fill = stop
 """
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("change", "last"),
     [
@@ -93,7 +94,6 @@ main()
     assert change != DROPPED or not cudalab.load(out).complete
 
 
-@pytest.mark.process
 @pytest.mark.wall
 @pytest.mark.sweep
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(tmp_path):
@@ -107,7 +107,6 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(tmp_path):
     assert sorted(tmp_path.iterdir()) == [spec.with_suffix(".cu"), spec, out]
 
 
-@pytest.mark.process
 @pytest.mark.wall
 def test_a_worker_does_not_outlive_a_parent_that_is_killed(tmp_path):
     _, _, workers = interrupted(altered(tmp_path), tmp_path / "r.json", signal.SIGKILL)
@@ -118,7 +117,6 @@ def test_a_worker_does_not_outlive_a_parent_that_is_killed(tmp_path):
         time.sleep(0.02)
 
 
-@pytest.mark.process
 def test_ctrl_c_in_a_program_is_a_keyboard_interrupt():
     def stop(text):
         raise KeyboardInterrupt
@@ -155,7 +153,6 @@ def edited(out, **fields):
     out.write_text(json.dumps(joined(json.loads(out.read_text()), fields)))
 
 
-@pytest.mark.process
 def test_a_run_that_is_out_of_time_keeps_what_is_finished_and_resume_does_the_rest(tmp_path, monkeypatch):
     """On a clock of the test, which the end of the first group moves beyond the run's seconds."""
     now = [0.0]
@@ -195,14 +192,9 @@ def test_the_seconds_of_a_run_are_positive_and_finite(command, seconds, more):
         ({}, {"only": "numpy,host"}, "it has --only 'numpy', this run --only 'numpy,host'"),
         ({"options": {"processes": 2}}, {"processes": 3}, "it has --processes 2, this run --processes 3"),
         *[({"options": {"processes": wrong}}, {}, "the run's processes are ") for wrong in (0, -1, 10**6, "two", True)],
-        *[
-            pytest.param({"machine": machine}, {}, said, marks=pytest.mark.process)
-            for machine, said in (
-                ({"name": "NVIDIA Other", "device": "cuda"}, "it was begun on NVIDIA Other"),
-                ({"versions": {"numpy": "0.1"}}, "numpy was 0.1 and is"),
-                ({"details": {"driver": "550.1"}}, "driver was 550.1 and is not known"),
-            )
-        ],
+        ({"machine": {"name": "NVIDIA Other", "device": "cuda"}}, {}, "it was begun on NVIDIA Other"),
+        ({"machine": {"versions": {"numpy": "0.1"}}}, {}, "numpy was 0.1 and is"),
+        ({"machine": {"details": {"driver": "550.1"}}}, {}, "driver was 550.1 and is not known"),
     ],
 )
 def test_resume_refuses_another_question_and_another_machine(begun, kept, change, message):
@@ -223,7 +215,6 @@ def test_what_another_command_wrote_is_not_resumed(begun, kind, options, wrote):
     assert refused("bench", "--resume", out) == said
 
 
-@pytest.mark.process
 def test_an_older_run_was_of_one_process(begun):
     spec, out = begun
     kept = json.loads(out.read_text())

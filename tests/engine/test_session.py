@@ -22,6 +22,8 @@ from cudalab.results import file
 from cudalab.results.record import Case, Machine
 from cudalab.timing import clock
 
+pytestmark = pytest.mark.process
+
 STEP = Step("a task", "start")
 
 
@@ -46,7 +48,6 @@ def written(folder, old="", new="", sizes="small"):
     return found
 
 
-@pytest.mark.process
 def test_a_task_names_the_function_that_does_it_and_a_check_alone_has_no_times(group):
     with opened(group) as session:
         assert session.ask(task("doubled", group.files), STEP, Number) == Number(42)
@@ -65,6 +66,7 @@ def test_a_task_names_the_function_that_does_it_and_a_check_alone_has_no_times(g
         group.kernel.cu.write_text(group.kernel.cu.read_text() + "\n")
         with pytest.raises(CudalabError, match=f"{group.kernel.cu} has changed since this run began"):
             session.ask(task("doubled", group.files), STEP, Number)
+        assert all("has changed since" in case.reason for case in session.cases(group))
 
 
 def test_the_time_that_is_left_counts_loads(group):
@@ -75,7 +77,6 @@ def test_the_time_that_is_left_counts_loads(group):
     assert loaded._sampled("cpu") == plain._sampled("cpu")  # which has no loads
 
 
-@pytest.mark.process
 def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_note():
     (group,) = plan.groups([str(Path(__file__).parents[2] / "bench" / "examples" / "softmax.py")], "small", "")
     wanted = replace(group, size="fit", fit=0.8)
@@ -92,7 +93,6 @@ def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_n
     assert (case.size, tuple(case.shape), found.fitted in case.notes) == ("fit", found.shape, True)
 
 
-@pytest.mark.process
 def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group, tmp_path):
     out, events = tmp_path / "r.json", []
 
@@ -114,7 +114,6 @@ def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group
     assert [case.label for case in last.finished.cases] == ["numpy"]
 
 
-@pytest.mark.process
 def test_a_time_that_physics_forbids_is_refused_where_all_rows_pass(group, monkeypatch):
     """Every tool gets its rows from `cases`; the machine and the empty kernel are those of the session."""
     gpu = Machine("cuda", "a GPU", {"memory_clock_hz": 10**9, "memory_bus_bits": 4000, "l2_bytes": 0})
@@ -132,7 +131,6 @@ def test_a_time_that_physics_forbids_is_refused_where_all_rows_pass(group, monke
     assert [bool(case.times) for case in found] == [False, False, True]
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("amount", "status", "said"),
     [

@@ -25,6 +25,8 @@ from cudalab.engine.selection import Selection
 from cudalab.engine.supervisor import Supervisor
 from cudalab.results import record
 
+pytestmark = pytest.mark.process
+
 GOOD = ("numpy", "host:fine", "host:also_fine")
 BROKEN = [sys.executable, "-c", "import os; os._exit(7)"]  # a worker that cannot even start
 SETUP = Setup("cpu", "", "", ("launch",), 0, None, "shuffled", {})
@@ -77,7 +79,6 @@ def test_a_variant_that_fails_costs_its_row_and_no_worker(workers):
         os.kill(workers[0].pid, 0)
 
 
-@pytest.mark.process
 @pytest.mark.wall
 @pytest.mark.sweep
 def test_what_never_ends_is_stopped_in_its_first_run_and_in_its_timing(tmp_path):
@@ -215,7 +216,6 @@ def failed(tmp_path_factory):
     return found | rows("host:fine", "numpy", spec=spec, sizes=f"{last},medium", timeout=5.0)
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(("n", "where", "said"), [(n, where, said) for n, (where, _, said) in FAILS.items()])
 def test_what_all_variants_need_and_fails_costs_its_group_only(failed, n, where, said):
     fine, numpy = (failed[str(n), label] for label in ("host:fine", "numpy"))
@@ -227,7 +227,6 @@ def test_what_all_variants_need_and_fails_costs_its_group_only(failed, n, where,
 # ---- the processes -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.process
 @pytest.mark.wall
 def test_a_worker_that_is_killed_from_outside(workers):
     def kill_once(event):
@@ -242,7 +241,6 @@ def test_a_worker_that_is_killed_from_outside(workers):
     assert len(workers) == 2
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("boot", "text"),
     [
@@ -256,7 +254,6 @@ def test_a_worker_that_cannot_even_start(monkeypatch, boot, text):
         rows("numpy")
 
 
-@pytest.mark.process
 def test_a_worker_that_ends_while_it_loads_ahead_is_started_once_more(monkeypatch):
     """Libraries that the spec may need end it: rows say what is wrong with them, and others are checked."""
     with monkeypatch.context() as broken:
@@ -267,7 +264,6 @@ def test_a_worker_that_ends_while_it_loads_ahead_is_started_once_more(monkeypatc
     begun.__exit__(None, None, None)
 
 
-@pytest.mark.process
 def test_a_device_that_does_not_come_back(tmp_path, monkeypatch):
     """After a crash the worker cannot be started again: what was finished is in the file."""
     out = tmp_path / "r.json"
@@ -284,7 +280,6 @@ def test_a_device_that_does_not_come_back(tmp_path, monkeypatch):
     assert {c.size for c in kept.cases} == {"small"}
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("device", "kind", "said"),
     [("tpu", InputError, "no device 'tpu'"), *[("cuda:0", Unavailable, "no GPU to use")] * bool(cuda.missing())],
@@ -294,7 +289,6 @@ def test_errors_of_the_lab_are_the_same_in_the_parent(device, kind, said):
         rows("numpy", device=device)
 
 
-@pytest.mark.process
 def test_a_script_needs_no_main_guard_and_loads_no_library(tmp_path):
     """The names of the files in its folder do not matter either."""
     for name in ("copy", "select", "signal", "queue"):
@@ -380,7 +374,6 @@ def launch"""
 # ---- the parent's end of a worker --------------------------------------------------------------------------------
 
 
-@pytest.mark.process  # beside the others, which share the fixture `compiled`
 def test_a_worker_that_cannot_be_started_leaves_no_file_open(monkeypatch):
     monkeypatch.setattr(process, "Child", lambda *_, **options: 1 // 0)
     before = len(os.listdir("/proc/self/fd"))
@@ -390,7 +383,6 @@ def test_a_worker_that_cannot_be_started_leaves_no_file_open(monkeypatch):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("how", ["was killed by SIGKILL", "sent an answer that cannot be read: JSON is malformed"])
 def test_memory_is_suspected_only_where_the_system_killed_the_worker(monkeypatch, how):
     worker = process.Process()
@@ -406,7 +398,6 @@ def test_memory_is_suspected_only_where_the_system_killed_the_worker(monkeypatch
     assert caught.value.how == f"the worker process {how}{memory}"
 
 
-@pytest.mark.process
 def test_a_worker_that_was_started_ahead_is_taken_unless_its_surroundings_have_changed(monkeypatch):
     with process.ahead():
         ((_, waiting),) = process._waiting
@@ -423,7 +414,6 @@ def test_a_worker_that_was_started_ahead_is_taken_unless_its_surroundings_have_c
     assert waiting.ended  # nobody asked for it
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not driver.absent(), reason="a GPU is here: a worker opens it before it loads specs")
 def test_a_worker_that_was_started_ahead_loads_specs_and_leaves_bad_ones_to_the_parent(tmp_path):
     told = tmp_path / "told"

@@ -28,6 +28,8 @@ from cudalab.results import record
 from cudalab.results.record import Case, Machine
 from cudalab.spec.dtype import DTYPES
 
+pytestmark = pytest.mark.process
+
 # `number()` is the number of the process that asks, from 1, among those that have asked. `judges(x)` says whether the
 # lab computes what is right, and writes down which process does, for which contents.
 NUMBERED = """
@@ -104,7 +106,6 @@ def test_on_the_cpu_one_process_is_the_default_and_for_what_times_nothing(worker
     assert len(workers) == 3
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("processes", [1, 2])
 def test_what_works_beside_a_run_stops_whenever_times_are_taken(tmp_path, processes):
     """The reference is a variant too, which notes at each call whether the rest is quiet."""
@@ -129,7 +130,6 @@ def test_no_process_is_asked_for_what_none_can_time(workers):
     assert len(workers) == 4  # the first of the three died once
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "processes"),
     [
@@ -139,14 +139,14 @@ def test_no_process_is_asked_for_what_none_can_time(workers):
     ],
 )
 def test_the_reference_is_computed_again_only_where_a_result_differs(tmp_path, line, processes):
-    case = three("numpy", spec=numbered(tmp_path, line, "normal(shape)", "normal(shape).round(1)"))["numpy"]
-    assert (case.status, case.reason, len(case.processes["wall"])) == (record.OK, "", 3)
+    spec = numbered(tmp_path, line, "normal(shape)", "normal(shape).round(1)")
+    case = rows("numpy", spec=spec, processes=2)["numpy"]
+    assert (case.status, case.reason, len(case.processes["wall"])) == (record.OK, "", 2)
     lines = set((tmp_path / "crash.py.judged").read_text().splitlines())
     judging = Counter(line.split()[0] for line in lines).values()  # by how many processes, for each of the contents
     assert max(sorted(judging)[:-1]) == processes  # the last contents are met late, and not by every process
 
 
-@pytest.mark.process
 def test_a_verdict_holds_for_the_same_inputs_only(tmp_path):
     """Inputs that differ between the processes, and a result of the first that the others read from a file."""
     replay = """if not judges(x):
@@ -155,9 +155,9 @@ def test_a_verdict_holds_for_the_same_inputs_only(tmp_path):
             np.save(kept, 2 * x)
         return np.load(kept)"""
     spec = numbered(tmp_path, replay, "rng.standard_normal(shape)", "(rng.random(shape) + 10 * number())")
-    case = three("numpy", spec=spec)["numpy"]
+    case = rows("numpy", spec=spec, processes=2)["numpy"]
     assert case.status == record.WRONG, case.reason
-    assert case.reason.startswith("in process 2 of 3: 1,000 of 1,000 values differ")
+    assert case.reason.startswith("in process 2 of 2: 1,000 of 1,000 values differ")
     assert re.search(r"\[\d+\] got 2\d\.\d+, want 4\d\.\d+", case.reason)
 
 
@@ -190,7 +190,6 @@ def going(monkeypatch):
     return seen
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(("room", "seen"), [(3, [(0, 3), (1, 2), (2, 1)]), (1, [(0, 1), (1, 1), (2, 1)])])
 def test_as_many_as_memory_has_room_for_prepare_before_anything_is_timed(going, monkeypatch, room, seen):
     monkeypatch.setattr(Team, "_at_once", lambda self, group: room)
@@ -214,7 +213,6 @@ def up_to_four(monkeypatch):
     return run
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(("needed", "gone"), [(2, [0, 1]), (3, [0, 1, 2, 3])])
 def test_further_processes_time_what_is_not_known_well_enough(up_to_four, needed, gone, going, tmp_path):
     """At most four; the fourth has prepared the group beside the third, and is let go where it is not needed."""
@@ -224,7 +222,6 @@ def test_further_processes_time_what_is_not_known_well_enough(up_to_four, needed
     assert cudalab.load(tmp_path / "r.json").options["up_to"] == 4
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("step", "fail", "left", "notes"),
     [
@@ -292,32 +289,34 @@ def test_what_memory_has_room_for(monkeypatch, elements, modes, memory, cores, m
 # ---- a process that fails ----------------------------------------------------------------------------------------
 
 
-FAILS = "if number() == 2 and x.size == 1000: "
 TIMED = 'any(frame.name == "_time" for frame in __import__("traceback").extract_stack())'
+FAILS = {  # elements: where, what stands there, what the row says of it
+    1001: ("reference", "if not judges(x) and number() == 2: return 3 * x", "1,001 of 1,001 values differ"),
+    1002: ("reference", "if number() == 2: raise ZeroDivisionError('no')", "ZeroDivisionError: no (crash.py, line "),
+    1003: ("inputs", "if number() == 2: raise KeyError('w')", "cannot make inputs and reference: KeyError: 'w' ("),
+    1004: ("reference", f"if number() == 2 and {TIMED}: os.kill(os.getpid(), 9)", "the worker process was killed by"),
+}
 
 
-@pytest.mark.parametrize(
-    ("line", "made", "status", "reason"),
-    [
-        ("if not judges(x) and number() == 2 and x.size == 1000: return 3 * x", "", record.WRONG,
-         "1,000 of 1,000 values differ by more than 0.5 ULP"),
-        (f"{FAILS}raise ZeroDivisionError('no')", "", record.ERROR, "ZeroDivisionError: no (crash.py, line "),
-        ("number()", "if number() == 2 and shape == (1000,): raise KeyError('w')", record.ERROR,
-         "cannot make inputs and reference: KeyError: 'w' (crash.py, "),
-        (f"{FAILS}{TIMED} and os.kill(os.getpid(), 9)", "", record.ERROR, "the worker process was killed by SIGKILL"),
-    ],
-    ids=["wrong", "reference", "inputs", "killed while it times"],
-)  # fmt: skip
-def test_what_fails_in_the_second_process_has_no_times(workers, tmp_path, line, made, status, reason):
-    spec = numbered(tmp_path, line, '    print("a print"', f'    {made}\n    print("a print"')
-    cases = three("numpy", "host:fine", spec=spec, sizes="small,medium")
-    case = cases["small", "numpy"]
-    assert (case.status, case.times, case.processes) == (status, {}, {})
-    assert case.reason.startswith(f"in process 2 of 3: {reason}")
-    assert status == record.ERROR or not case.parity.ok
-    assert cases["small", "host:fine"].status == record.OK  # it is only checked, by the first process
-    assert len(cases["medium", "numpy"].processes["wall"]) == 3  # one that was killed has a successor
-    assert len(workers) == 3 + ("kill" in line) and all_gone(workers)
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    spec = numbered(tmp_path_factory.mktemp("failed"), "number()")
+    text = spec.read_text()
+    for n, (where, line, _) in FAILS.items():
+        head, size = ("shape, dtype, rng", "shape[0]") if where == "inputs" else ("x", "x.size")
+        text = text.replace(f"def {where}({head}):\n", f"def {where}({head}):\n    if {size} == {n}:\n        {line}\n")
+    spec.write_text(text)
+    return rows("numpy", "host:fine", spec=spec, sizes=",".join((*map(str, FAILS), "medium")), processes=2)
+
+
+@pytest.mark.parametrize("n", FAILS)
+def test_what_fails_in_the_second_process_has_no_times(failed, n):
+    case = failed[str(n), "numpy"]
+    assert (case.status, case.times, case.processes) == (record.WRONG if n == 1001 else record.ERROR, {}, {})
+    assert case.reason.startswith(f"in process 2 of 2: {FAILS[n][-1]}")
+    assert n != 1001 or not case.parity.ok
+    assert failed[str(n), "host:fine"].status == record.OK  # it is only checked, by the first process
+    assert len(failed["medium", "numpy"].processes["wall"]) == 2  # one that was killed has a successor
 
 
 def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
