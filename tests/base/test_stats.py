@@ -19,6 +19,11 @@ SPREAD = Path(__file__).parents[2] / "bench/results/h200/engine/spread.json"
 BIN = 1000e-6  # a time at which short steps do not matter
 
 
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
 def processes(rng, each, rounds=15, noise=0.001):
     """The times of several processes, given the level of each."""
     taken = [[float(s)] for level in each for s in level * (1 + noise * rng.standard_normal(rounds))]
@@ -113,8 +118,7 @@ def test_a_table_is_printed(capsys, monkeypatch):
 # --- Several processes
 
 
-def test_what_differs_between_processes_is_in_the_interval():
-    rng = np.random.default_rng(0)
+def test_what_differs_between_processes_is_in_the_interval(rng):
     steady, torn = processes(rng, [BIN] * 3), processes(rng, [BIN, 1.2 * BIN, 1.2 * BIN])
     assert steady.width < 0.02 and not steady.disagree
     assert torn.width > 0.2 and torn.disagree
@@ -124,8 +128,7 @@ def test_what_differs_between_processes_is_in_the_interval():
     assert speedup(steady, processes(rng, [1.2 * BIN] * 3)).verdict() == SLOWER
 
 
-def test_one_process_claims_less():
-    rng = np.random.default_rng(0)
+def test_one_process_claims_less(rng):
     slow, fast = (processes(rng, [level] * 3) for level in (1.03 * BIN, BIN))
     assert speedup(slow, fast).verdict() == FASTER
     alone = [Timing(t.rounds[:15]) for t in (slow, fast)]
@@ -134,8 +137,7 @@ def test_one_process_claims_less():
     assert alone[0].width > 1.5 * slow.width and not alone[0].disagree
 
 
-def test_states_that_other_rows_show_widen_an_agreement_by_chance():
-    rng = np.random.default_rng(0)
+def test_states_that_other_rows_show_widen_an_agreement_by_chance(rng):
     lucky, torn = processes(rng, [BIN] * 3), processes(rng, [BIN, 1.19 * BIN, BIN])
     found = stats.states([lucky, torn, processes(rng, [BIN] * 3)])
     assert found == pytest.approx(np.std(np.log([1, 1.19, 1]), ddof=1), rel=0.02)
@@ -144,14 +146,12 @@ def test_states_that_other_rows_show_widen_an_agreement_by_chance():
     assert high < 0.95 < low
 
 
-def test_short_times_may_differ_by_a_few_steps_and_agree():
-    rng = np.random.default_rng(0)
+def test_short_times_may_differ_by_a_few_steps_and_agree(rng):
     assert not processes(rng, [4.03e-6, 4.42e-6, 4.22e-6]).disagree  # gelu_vec, small
     assert processes(rng, [10.98e-6, 13.05e-6, 11.01e-6]).disagree  # torch.compile, large
 
 
-def test_a_process_that_failed_is_no_process():
-    rng = np.random.default_rng(0)
+def test_a_process_that_failed_is_no_process(rng):
     whole = processes(rng, [BIN, 1.3 * BIN, BIN])
     partly = Timing(whole.rounds[:15] + whole.rounds[30:], [15, 0, 15])
     assert len(partly.parts) == 2 and len(partly.by_process) == 3 and not partly.disagree
@@ -222,17 +222,15 @@ def test_samples_on_one_multiple_know_their_time_to_half_a_step():
     assert stuck.interval[0] < 3.92e-6 and stuck.interval[1] > 4.08e-6
 
 
-def test_noise_wider_than_a_step_averages_it_out():
-    rng = np.random.default_rng(0)
+def test_noise_wider_than_a_step_averages_it_out(rng):
     times = np.round(4.05e-6 * (1 + 0.03 * rng.standard_normal((60, 8))) / 160e-9) * 160e-9
     taken = Timing(times.tolist(), [20] * 3)
     assert taken.rounding < 1e-3
     assert np.exp(taken.estimate.value) == pytest.approx(4.05e-6, rel=0.005)
 
 
-def test_times_in_steps_are_compared_as_finely_as_times_without():
+def test_times_in_steps_are_compared_as_finely_as_times_without(rng):
     """Times of a few microseconds on a GPU: most samples are one of two values 5 % apart."""
-    rng = np.random.default_rng(0)
     for _ in range(20):
         one, other = (Timing(rng.choice([4.0e-6, 4.2e-6], (100, 8)).tolist()) for _ in range(2))
         ratio = speedup(one, other, elsewhere=False)
@@ -277,8 +275,7 @@ def test_one_round_says_nothing():
     assert speedup(three, Timing([[0.5], [0.51], [0.5]], [1, 1, 1])).verdict() == FASTER
 
 
-def test_slow_noise_of_one_process_widens_its_interval():
-    rng = np.random.default_rng(0)
+def test_slow_noise_of_one_process_widens_its_interval(rng):
     level = np.cumsum(0.003 * rng.standard_normal(200))
     wandering = estimate.midmean(level)
     assert wandering.inflation > 10

@@ -22,12 +22,8 @@ def kernel(folder, **fields):
         "reference": lambda x: x + 1, "budgets": Budget(1), **fields})  # fmt: skip
 
 
-def group(made):
-    return Group(made, "small", (400,), dtype("float32"))
-
-
 def row(made, modes=("launch",)):
-    return cpu_rows(group(made), "numpy", modes=modes)[0]
+    return cpu_rows(Group(made, "small", (400,), dtype("float32")), "numpy", modes=modes)[0]
 
 
 def constant(share):
@@ -85,14 +81,15 @@ def test_of_large_inputs_one_process_draws_new_ones_at_the_end_and_the_seed_says
     tmp_path, monkeypatch, large, confirming
 ):
     monkeypatch.setattr(inputs, "LARGE", 0 if large else 1 << 30)
-    one, device = group(kernel(tmp_path)), Cpu()
-
-    def last(seed, process):
-        job = Job(device, Selection(), ("launch",), seed, 0.01, lambda step: None, processes=3, process=process)
-        arrays = one.arrays(seed)
-        operands = device.place(one.kernel, one.dtype, arrays)
-        return inputs.Inputs(job, one, arrays, None, operands).in_turn().last
-
-    found = [[last(seed, process) for process in range(3)] for seed in (6, 7)]
-    assert [sum(each) for each in found] == [confirming] * 2
+    group, found = Group(kernel(tmp_path), "small", (400,), dtype("float32")), []
+    for seed in (6, 7):
+        last = []
+        for process in range(3):
+            device = Cpu()
+            job = Job(device, Selection(), ("launch",), seed, 0.01, lambda step: None, processes=3, process=process)
+            arrays = group.arrays(seed)
+            operands = device.place(group.kernel, group.dtype, arrays)
+            last.append(inputs.Inputs(job, group, arrays, None, operands).in_turn().last)
+        found.append(last)
+    assert [sum(last) for last in found] == [confirming] * 2
     assert (found[0] == found[1]) is not large
