@@ -49,7 +49,7 @@ def are_right_and_timed(cases, labels):
 
 
 @pytest.mark.sweep
-def test_a_deadly_variant_costs_its_row_only_and_an_endless_budget_is_one_that_the_rounds_end():
+def test_a_deadly_variant_costs_its_row_only_and_an_endless_budget_is_one_that_the_rounds_end(workers):
     cases = rows(*GOOD, "host:exits", budget=float("inf"), timeout=float("inf"))
     assert list(cases) == ["host:fine", "host:exits", "host:also_fine", "numpy"]  # where they always are
     bad = cases["host:exits"]
@@ -57,6 +57,7 @@ def test_a_deadly_variant_costs_its_row_only_and_an_endless_budget_is_one_that_t
     text = "the worker process ended with exit code 3 while it ran host:exits (compile); its last output: bye"
     assert text in bad.reason
     are_right_and_timed(cases, GOOD)
+    assert len(workers) == 2
 
 
 def test_a_variant_that_fails_costs_its_row_and_no_worker(workers):
@@ -225,20 +226,6 @@ def test_what_all_variants_need_and_fails_costs_its_group_only(failed, n, where,
 
 
 # ---- the processes -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.wall
-def test_a_worker_that_is_killed_from_outside(workers):
-    def kill_once(event):
-        if "host:slow (compile)" in str(event) and len(workers) == 1:
-            os.kill(workers[0].pid, signal.SIGKILL)
-
-    cases = rows(*GOOD, "host:slow", progress=kill_once)
-    assert cases["host:slow"].reason.startswith(
-        "the worker process was killed by SIGKILL (has the machine run out of memory?) while it ran host:slow"
-    )
-    are_right_and_timed(cases, GOOD)
-    assert len(workers) == 2
 
 
 @pytest.mark.parametrize(
