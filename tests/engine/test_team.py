@@ -64,10 +64,6 @@ def numbered(folder, line, old="", new=""):
     return spec
 
 
-def three(*only, **options):
-    return rows(*only, **{"processes": 3, **options})
-
-
 def all_gone(workers):
     return all(worker.ended and not os.path.exists(f"/proc/{worker.pid}") for worker in workers)
 
@@ -77,7 +73,7 @@ def all_gone(workers):
 
 def test_each_group_is_done_by_three_processes_in_turn(workers, tmp_path):
     events, out = [], tmp_path / "r.json"
-    cases = three("numpy", "host:fine", sizes="small,medium", progress=events.append, output=out)
+    cases = rows("numpy", "host:fine", sizes="small,medium", processes=3, progress=events.append, output=out)
     for size in ("small", "medium"):
         case = cases[size, "numpy"]
         assert len(case.processes["wall"]) == 3
@@ -126,8 +122,8 @@ def test_what_works_beside_a_run_stops_whenever_times_are_taken(tmp_path, proces
 
 
 def test_no_process_is_asked_for_what_none_can_time(workers):
-    assert three("host:fine", "host:exits")["host:fine"].status == record.OK
-    assert len(workers) == 4  # the first of the three died once
+    assert rows("host:fine", "host:exits", processes=2)["host:fine"].status == record.OK
+    assert len(workers) == 3  # the first of the two died once
 
 
 @pytest.mark.parametrize(
@@ -190,10 +186,10 @@ def going(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize(("room", "seen"), [(3, [(0, 3), (1, 2), (2, 1)]), (1, [(0, 1), (1, 1), (2, 1)])])
+@pytest.mark.parametrize(("room", "seen"), [(2, [(0, 2), (1, 1)]), (1, [(0, 1), (1, 1)])])
 def test_as_many_as_memory_has_room_for_prepare_before_anything_is_timed(going, monkeypatch, room, seen):
     monkeypatch.setattr(Team, "_at_once", lambda self, group: room)
-    assert len(three("numpy", budget=0.1)["numpy"].processes["wall"]) == 3
+    assert len(rows("numpy", processes=2, budget=0.1)["numpy"].processes["wall"]) == 2
     assert going == seen
 
 
@@ -208,7 +204,7 @@ def up_to_four(monkeypatch):
         monkeypatch.setattr(enough, "settled", settled)
         monkeypatch.setattr(Setup, "most", lambda self, kind: 4)
         monkeypatch.setattr(Team, "_at_once", lambda self, group: 2)
-        return three("numpy", processes=2, budget=0.1, output=output)["numpy"]
+        return rows("numpy", processes=2, budget=0.1, output=output)["numpy"]
 
     return run
 
@@ -327,8 +323,8 @@ def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
         return command(*given) if len(started) == 1 else [*command(*given)[:1], "-c", "import os; os._exit(7)"]
 
     monkeypatch.setattr(child, "command", second_fails)
-    with pytest.raises(Unavailable, match=r"process [23] of 3 did not start: .* ended with exit code 7") as caught:
-        three("numpy", budget=1.0)
+    with pytest.raises(Unavailable, match=r"process 2 of 2 did not start: .* ended with exit code 7") as caught:
+        rows("numpy", processes=2, budget=1.0)
     assert str(caught.value).endswith("; --processes 1 needs only one")
     assert all_gone(workers)
 
@@ -342,11 +338,11 @@ def test_ctrl_c_in_the_second_process_keeps_the_groups_before(workers, tmp_path)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="stopped after 1 of 2 groups"):
-        three("numpy", sizes="small,medium", output=out, progress=stop, budget=3.0)
+        rows("numpy", sizes="small,medium", processes=2, output=out, progress=stop, budget=3.0)
     assert all_gone(workers)
     kept = cudalab.load(out)
     assert not kept.complete
-    assert [(c.size, len(c.processes["wall"])) for c in kept.cases] == [("small", 3)]
+    assert [(c.size, len(c.processes["wall"])) for c in kept.cases] == [("small", 2)]
 
 
 # ---- resume, and what may be asked for -------------------------------------------------------------------------------
