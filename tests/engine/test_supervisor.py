@@ -182,17 +182,12 @@ def test_hangs_under_load_are_remembered_as_others_are(monkeypatch):
 
 # ---- what all variants need --------------------------------------------------------------------------------------
 
-
 MADE = "cannot make inputs and reference: "
 FAILS = {  # elements: where, what stands there, and what the row of `fine` says; the others go on in the same worker
     1001: ("reference", "raise ZeroDivisionError('no')", MADE + "ZeroDivisionError: no (crash.py, line "),
     1002: ("reference", "np.empty(1 << 48, np.uint8)", MADE + "out of memory: Unable to allocate 256. TiB"),
     1003: ("reference", "return x[:1]", "reference"),
-    1004: (
-        "reference",
-        "return torch.abs(x)",
-        "name 'torch' is not defined; write 'import torch' in the spec (",
-    ),
+    1004: ("reference", "return torch.abs(x)", "name 'torch' is not defined; write 'import torch' in the spec"),
     1005: ("reference", "raise SystemExit", MADE + "reference of the spec calls sys.exit()"),
     1006: ("inputs", "raise KeyError('weights')", MADE + "KeyError: 'weights' (crash.py, line "),
     1007: ("inputs", "exit()", MADE + "inputs of the spec calls sys.e"),
@@ -217,6 +212,7 @@ def failed(tmp_path_factory):
     return found | rows("host:fine", "numpy", spec=spec, sizes=f"{last},medium", timeout=5.0)
 
 
+@pytest.mark.xdist_group("supervisor")
 @pytest.mark.parametrize(("n", "where", "said"), [(n, where, said) for n, (where, _, said) in FAILS.items()])
 def test_what_all_variants_need_and_fails_costs_its_group_only(failed, n, where, said):
     fine, numpy = (failed[str(n), label] for label in ("host:fine", "numpy"))

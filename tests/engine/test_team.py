@@ -284,7 +284,6 @@ def test_what_memory_has_room_for(monkeypatch, elements, modes, memory, cores, m
 
 # ---- a process that fails ----------------------------------------------------------------------------------------
 
-
 TIMED = 'any(frame.name == "_time" for frame in __import__("traceback").extract_stack())'
 FAILS = {  # elements: where, what stands there, what the row says of it
     1001: ("reference", "if not judges(x) and number() == 2: return 3 * x", "1,001 of 1,001 values differ"),
@@ -305,6 +304,7 @@ def failed(tmp_path_factory):
     return rows("numpy", "host:fine", spec=spec, sizes=",".join((*map(str, FAILS), "medium")), processes=2)
 
 
+@pytest.mark.xdist_group("team")
 @pytest.mark.parametrize("n", FAILS)
 def test_what_fails_in_the_second_process_has_no_times(failed, n):
     case = failed[str(n), "numpy"]
