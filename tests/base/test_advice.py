@@ -14,6 +14,7 @@ from cudalab.base import advice, uv_receipt
 
 WHEEL = json.dumps({"url": "file:///tmp/cudalab.whl", "archive_info": {}})
 CHECKOUT = json.dumps({"url": "file:///home/me/cudalab", "dir_info": {"editable": True}})
+PULL = "git pull in the checkout"
 
 
 class Installed:
@@ -31,34 +32,35 @@ class Installed:
 
 @pytest.fixture
 def way(monkeypatch, tmp_path):
-    def said(found, file=""):
+    def said(found, file="", text=""):
         monkeypatch.setattr(sys, "prefix", str(tmp_path))
         monkeypatch.setattr(advice.shutil, "which", lambda name: str(Path(sys.executable).parent / name))
         monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))  # it is active
         monkeypatch.setattr(advice, "distribution", lambda name: found)
         if file:
-            (tmp_path / file).write_text("")
+            (tmp_path / file).write_text(text)
         advice.way.cache_clear()
 
     yield said
     advice.way.cache_clear()
 
 
-@pytest.mark.parametrize(("found", "file", "extra", "packages", "upgrade"), [
-    (Installed(CHECKOUT), "", "pip install -e '.[report]' in the checkout", "pip install pandas",
-     "git pull in the checkout"),
-    (Installed(None, installer=None), "", "pip install -e '.[report]' in the checkout", "pip install pandas",
-     "git pull in the checkout"),
-    (Installed(), "", "pip install 'cudalab[report]'", "pip install pandas", "pip install -U cudalab"),
-    (Installed(None), "", "pip install 'cudalab[report]'", "pip install pandas", "pip install -U cudalab"),
-    (Installed(installer="uv"), "", "uv pip install 'cudalab[report]'", "uv pip install pandas",
-     "uv pip install -U cudalab"),
-    (Installed(installer="uv"), "pipx_metadata.json", "pipx inject cudalab altair jinja2",
-     "pipx inject cudalab pandas", "pipx upgrade cudalab"),
-])  # fmt: skip
-def test_each_way_has_its_command(way, found, file, extra, packages, upgrade):
+@pytest.mark.parametrize(
+    ("found", "file", "said"),
+    [
+        (Installed(CHECKOUT), "", ("pip install -e '.[report]' in the checkout", "pip install pandas", PULL)),
+        (Installed(None, None), "", ("pip install -e '.[report]' in the checkout", "pip install pandas", PULL)),
+        (Installed(), "", ("pip install 'cudalab[report]'", "pip install pandas", "pip install -U cudalab")),
+        (Installed(None), "", ("pip install 'cudalab[report]'", "pip install pandas", "pip install -U cudalab")),
+        (Installed(installer="uv"), "",
+         ("uv pip install 'cudalab[report]'", "uv pip install pandas", "uv pip install -U cudalab")),
+        (Installed(installer="uv"), "pipx_metadata.json",
+         ("pipx inject cudalab altair jinja2", "pipx inject cudalab pandas", "pipx upgrade cudalab")),
+    ],
+)  # fmt: skip
+def test_each_way_has_its_command(way, found, file, said):
     way(found, file)
-    assert (advice.extra("report"), advice.packages("pandas"), advice.upgrade()) == (extra, packages, upgrade)
+    assert (advice.extra("report"), advice.packages("pandas"), advice.upgrade()) == said
 
 
 def test_an_environment_that_is_not_active_is_named(way, monkeypatch, tmp_path):
@@ -77,21 +79,25 @@ def test_an_environment_that_is_not_active_is_named(way, monkeypatch, tmp_path):
         assert advice.extra("report") == f"uv pip install --python {tmp_path} 'cudalab[report]'"
 
 
-def test_an_environment_without_pip_is_one_of_uv(way, monkeypatch):
+def test_an_environment_without_pip_is_one_of_uv_and_source_that_is_not_installed_a_checkout(way, monkeypatch):
+    def absent(name):
+        raise advice.PackageNotFoundError
+
+    way(Installed(), "pipx_metadata.json")
+    assert advice.extra("dev") == "pipx inject cudalab import-linter"  # for some versions of Python
+    (Path(sys.prefix) / "pipx_metadata.json").unlink()
+    way(None)
+    monkeypatch.setattr(advice, "distribution", absent)
+    assert advice.extra("torch") == "pip install -e '.[torch]' in the checkout"
     way(Installed(CHECKOUT))
     monkeypatch.setattr(advice, "find_spec", lambda name: None)
     assert advice.extra("report") == "uv pip install -e '.[report]' in the checkout"
 
 
 @pytest.fixture
-def uv_tool(way, tmp_path):
+def uv_tool(way):
     """A function that makes this the environment of `uv tool install` with a receipt."""
-
-    def installed(receipt):
-        way(Installed(installer="uv"), uv_receipt.NAME)
-        (tmp_path / uv_receipt.NAME).write_text(receipt)
-
-    return installed
+    return lambda receipt: way(Installed(installer="uv"), uv_receipt.NAME, receipt)
 
 
 def receipt(*requirements, more=""):
@@ -144,20 +150,6 @@ def test_a_receipt_that_is_not_understood_gives_a_hint_that_removes_nothing(uv_t
         (tmp_path / uv_receipt.NAME).unlink()
     assert advice.packages("pandas") == f"uv pip install --python {tmp_path} pandas"
     assert advice.extra("report") == f"uv pip install --python {tmp_path} altair jinja2"
-
-
-def test_a_package_for_some_versions_of_python_is_found(way):
-    way(Installed(), "pipx_metadata.json")
-    assert advice.extra("dev") == "pipx inject cudalab import-linter"
-
-
-def test_source_that_is_not_installed_is_a_checkout(monkeypatch, way):
-    def absent(name):
-        raise advice.PackageNotFoundError
-
-    way(None)
-    monkeypatch.setattr(advice, "distribution", absent)
-    assert advice.extra("torch") == "pip install -e '.[torch]' in the checkout"
 
 
 def test_no_message_writes_such_a_command_itself():

@@ -42,53 +42,43 @@ def started():
         one.thread.join()
 
 
-def turns(watch, works, rounds=6):
-    """Takes turns of 20 ms; `works` says by variant which worker works in its turn."""
-    for _ in range(rounds):
-        for label, worker in works.items():
-            if worker:
-                worker.on.set()
-            end = perf_counter() + 0.02
-            while perf_counter() < end:
-                sleep(0.001)
-            if worker:
-                worker.on.clear()
-            watch.turn(label)
+def turn(watch, label, worker):
+    """A turn of 20 ms, in which a worker works."""
+    if worker:
+        worker.on.set()
+    end = perf_counter() + 0.02
+    while perf_counter() < end:
+        sleep(0.001)
+    if worker:
+        worker.on.clear()
+    watch.turn(label)
 
 
-def watched(shared=("rival:a", "rival:b")):
-    return Watch(lambda label: label in shared)
+LABELS = ("torch_eager", "torch_native", "rival:a", "rival:b")
 
 
-def test_a_thread_that_works_in_the_turns_of_others_is_named(started):
-    watch = watched()
+@pytest.mark.parametrize(
+    ("first", "works", "named"),
+    [
+        ("torch_native", "torch_eager", True),
+        ("torch_native", "torch_native", False),
+        ("", "torch_native", False),
+        ("", "torch_eager torch_native", True),
+        ("rival:a", "rival:a rival:b", False),
+    ],
+    ids=["of another", "its own", "as old as the spec", "old, for two", "rivals share"],
+)
+def test_a_thread_that_works_in_the_turns_of_others_is_named(started, first, works, named):
+    """It works in the turns of `works`, and is started before the first turn of `first`, or before all."""
+    worker = None if first else started("hog")
+    watch = Watch(lambda label: label.startswith("rival"))
     watch.turn("torch_eager", timed=False)
-    hog = started("hog")
-    watch.turn("torch_native", timed=False)
-    turns(watch, {"torch_eager": hog, "torch_native": None})
-    assert watch.found().startswith("a thread that the spec has started (hog) works while other variants are timed")
-
-
-def test_a_thread_that_works_for_its_own_variant_is_none(started):
-    watch = watched()
-    pool = started("pool")
-    watch.turn("torch_native", timed=False)
-    turns(watch, {"torch_eager": None, "torch_native": pool})
-    assert watch.found() == ""
-
-
-def test_a_thread_that_is_as_old_as_the_spec_may_work_for_one_variant(started):
-    pool = started("pool")
-    watch = watched()
-    turns(watch, {"torch_eager": None, "torch_native": pool})
-    assert watch.found() == ""
-    turns(watch, {"torch_eager": pool, "torch_native": pool})
-    assert "(pool)" in watch.found()
-
-
-def test_rivals_may_share_threads(started):
-    watch = watched()
-    pool = started("pool")
-    watch.turn("rival:a", timed=False)
-    turns(watch, {"torch_eager": None, "rival:a": pool, "rival:b": pool})
-    assert watch.found() == ""
+    worker = worker or started("hog")
+    if first:
+        watch.turn(first, timed=False)
+    for _ in range(6):
+        for label in LABELS:
+            turn(watch, label, worker if label in works.split() else None)
+    found = watch.found()
+    said = "a thread that the spec has started (hog) works while other variants are timed"
+    assert found.startswith(said) if named else found == ""

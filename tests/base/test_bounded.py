@@ -10,16 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commands import refused
+from twice import SPEC, written
 
 from cudalab.base import bounded
 from cudalab.base.errors import SpecError
-from cudalab.cli import main
 from cudalab.spec import find
 from cudalab.spec.validate import called
 from cudalab.tools.profile import kernel as profiled
-
-EXAMPLES = Path(__file__).parents[2] / "bench" / "examples"
 
 
 @pytest.fixture
@@ -27,9 +25,19 @@ def soon(monkeypatch):
     monkeypatch.setattr(bounded, "_limit", 0.2)
 
 
-def load(folder: Path, text: str) -> None:
+def load(folder: Path, text: str) -> object:
     (folder / "spec.py").write_text(text)
-    find.loaded(folder / "spec.py")
+    return find.loaded(folder / "spec.py")
+
+
+IMPORTS = "from pathlib import Path; from cudalab.base import bounded; from cudalab.spec import find, validate; "
+
+
+def in_a_process(folder: Path, text: str, code: str) -> subprocess.CompletedProcess[str]:
+    """Run `code`, which has `path`, the spec with this text."""
+    (folder / "spec.py").write_text(text)
+    head = f"{IMPORTS}path = {str(folder / 'spec.py')!r}; "
+    return subprocess.run([sys.executable, "-c", head + code], text=True, capture_output=True, timeout=60, check=False)
 
 
 @pytest.mark.process
@@ -80,10 +88,8 @@ def test_what_a_spec_does_to_streams_and_signals_ends_with_it(tmp_path):
 
 
 def test_a_process_that_a_spec_forks_may_end(tmp_path):
-    load(
-        tmp_path,
-        "import os\nif not (child := os.fork()): os._exit(7)\ncode = os.waitpid(child, 0)[1]\nassert code == 7 << 8",
-    )
+    waits = "code = os.waitpid(child, 0)[1]\nassert code == 7 << 8"
+    load(tmp_path, f"import os\nif not (child := os.fork()): os._exit(7)\n{waits}")
 
 
 OWN_TEXT = "raise type('Own', (Exception,), {'__str__': lambda self: %s})()"
@@ -105,8 +111,7 @@ OWN_TEXT = "raise type('Own', (Exception,), {'__str__': lambda self: %s})()"
     ],
 )
 def test_a_function_of_a_spec_that_fails_is_an_error_that_names_it(soon, tmp_path, text, says):
-    (tmp_path / "spec.py").write_text(f"import os\ndef inputs(*given):\n    {text}\n")
-    inputs = find.loaded(tmp_path / "spec.py").inputs
+    inputs = load(tmp_path, f"import os\ndef inputs(*given):\n    {text}\n").inputs
 
     def tried():
         try:
@@ -119,15 +124,13 @@ def test_a_function_of_a_spec_that_fails_is_an_error_that_names_it(soon, tmp_pat
 
 
 def test_a_check_that_is_no_longer_wanted_is_no_fault_of_a_spec(tmp_path):
-    (tmp_path / "spec.py").write_text("from cudalab.base.bounded import Interrupted\nraise Interrupted\n")
-
     def stops():
         raise bounded.Interrupted
 
     with bounded.guarded(), pytest.raises(bounded.Interrupted):
         called(stops)
     with pytest.raises(bounded.Interrupted):
-        find.loaded(tmp_path / "spec.py")
+        load(tmp_path, "from cudalab.base.bounded import Interrupted\nraise Interrupted\n")
 
 
 def test_a_function_of_a_spec_runs_as_it_is_where_nobody_guards_it():
@@ -140,12 +143,8 @@ def test_a_function_of_a_spec_runs_as_it_is_where_nobody_guards_it():
 @pytest.mark.process
 @pytest.mark.parametrize("command", ["list", "inspect"])
 def test_no_command_ends_well_where_a_function_of_a_spec_ends_the_process(tmp_path, command):
-    text = (EXAMPLES / "softmax.py").read_text()
-    (tmp_path / "softmax.cu").write_text((EXAMPLES / "softmax.cu").read_text())
-    other = """entries={"other": lambda x, y: __import__("os")._exit(0), "softmax":"""
-    (tmp_path / "softmax.py").write_text(text.replace('entries={"softmax":', other))
-    run = CliRunner().invoke(main, [command, str(tmp_path / "softmax.py")])
-    assert run.exit_code == 2 and "it ends the process with os._exit(0)" in run.stderr
+    text = SPEC.replace("entries={", 'entries={"other": lambda x, y: __import__("os")._exit(0), ')
+    assert "it ends the process with os._exit(0)" in refused(command, written(tmp_path, text))
 
 
 @pytest.mark.process
@@ -156,12 +155,8 @@ def test_a_profile_that_a_spec_ends_is_no_empty_profile(monkeypatch):
 
 @pytest.mark.process
 def test_a_process_that_a_spec_forks_does_no_work_of_the_lab(tmp_path):
-    (tmp_path / "spec.py").write_text("import os\ndef inputs(): return os.fork() and os.wait()\ninputs()")
-    code = (
-        "from pathlib import Path; from cudalab.spec import find, validate; "
-        f"validate.called(find.loaded(Path({str(tmp_path / 'spec.py')!r})).inputs)"
-    )
-    done = subprocess.run([sys.executable, "-c", f"{code}; print('loaded')"], text=True, capture_output=True)
+    text = "import os\ndef inputs(): return os.fork() and os.wait()\ninputs()"
+    done = in_a_process(tmp_path, text, "validate.called(find.loaded(Path(path)).inputs); print('loaded')")
     assert (done.returncode, done.stdout) == (0, "loaded\n"), done.stderr
 
 
@@ -188,19 +183,14 @@ def test_a_clock_that_runs_already_goes_on(tmp_path):
 def test_the_command_line_says_so(tmp_path, monkeypatch, text, says):
     monkeypatch.setattr(bounded, "LEAST", 0.3)
     (tmp_path / "spec.py").write_text(text)
-    run = CliRunner().invoke(main, ["check", str(tmp_path / "spec.py"), "--timeout", "0.1"])
-    assert run.exit_code == 2 and says in run.stderr
+    assert says in refused("check", tmp_path / "spec.py", "--timeout", "0.1")
     assert bounded._limit == bounded.LIMIT
 
 
 @pytest.mark.process
 def test_a_spec_that_does_not_return_to_python_ends_the_process(tmp_path):
-    (tmp_path / "spec.py").write_text("import itertools\nmax(itertools.repeat(1))")
-    code = (
-        "from cudalab.base import bounded; from cudalab.spec import find; bounded.GRACE = 0.2; bounded._limit = 0.3; "
-        f"find.kernel({str(tmp_path / 'spec.py')!r})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60, check=False)
+    code = "bounded.GRACE = 0.2; bounded._limit = 0.3; find.kernel(path)"
+    done = in_a_process(tmp_path, "import itertools\nmax(itertools.repeat(1))", code)
     assert done.returncode == 2, done.stderr
     assert 'spec.py", line 2 in <module>' in done.stderr
     assert done.stderr.endswith(

@@ -44,14 +44,17 @@ def test_it_is_the_user_s_alone_whatever_the_umask(base, monkeypatch):
     assert [mode(f) for f in (base, base / "deep", made.parent, made, made / "entry")] == [0o700] * 4 + [0o600]
 
 
+def is_refused(says):
+    with pytest.raises(Unavailable, match=says):
+        cache.folder("host")
+
+
 @pytest.mark.parametrize("where", [".", "host"])
 @pytest.mark.parametrize("open_to", [0o777, 0o770, 0o707])
 def test_a_folder_that_others_can_write_is_refused(base, where, open_to):
     cache.folder("host")
     (base / where).chmod(open_to)
-    says = rf"does not run code from .*other users can write to it \(mode 0{open_to:o}\); remove it .*CUDALAB_CACHE"
-    with pytest.raises(Unavailable, match=says):
-        cache.folder("host")
+    is_refused(rf"not run code from .*other users can write to it \(mode 0{open_to:o}\); remove it .*CUDALAB_CACHE")
 
 
 def test_in_a_folder_like_tmp_it_has_private_folders(base):
@@ -60,48 +63,40 @@ def test_in_a_folder_like_tmp_it_has_private_folders(base):
     made = cache.folder("host")
     assert mode(made) == 0o700
     made.chmod(0o1777)
-    with pytest.raises(Unavailable, match="other users can write"):
-        cache.folder("host")
+    is_refused("other users can write")
 
 
 @pytest.mark.parametrize("depth", ["cache", "deep/er/cache"])
-def test_below_a_folder_that_all_can_write_it_is_refused_unless_that_is_sticky(tmp_path, monkeypatch, depth):
+@pytest.mark.parametrize("by", ["open", "link"])
+def test_below_a_folder_that_all_can_write_it_is_refused_unless_that_is_sticky(tmp_path, monkeypatch, depth, by):
     """Others may rename the folder of this user there, and put their own in its place."""
-    place, link = tmp_path / "open", tmp_path / "link"
+    place = tmp_path / "open"
     place.mkdir()
-    link.symlink_to(place)
-    for base in (place / depth, link / depth):
-        monkeypatch.setenv("CUDALAB_CACHE", str(base))
-        place.chmod(0o777)
-        says = r"other users can replace it, since .* is open to all \(mode 0777\); type chmod \+t .*, or set"
-        with pytest.raises(Unavailable, match=says):
-            cache.folder("host")
-        assert not any(place.iterdir())
-    place.chmod(0o1777)
-    assert cache.folder("host") == link / depth / "host"
+    (tmp_path / "link").symlink_to(place)
+    monkeypatch.setenv("CUDALAB_CACHE", str(tmp_path / by / depth))
     place.chmod(0o777)
-    with pytest.raises(Unavailable, match="set CUDALAB_CACHE to a folder of yours elsewhere"):
-        cache.folder("host")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder away")
-def test_the_owner_of_a_sticky_folder_can_replace_what_is_in_it(tmp_path, monkeypatch):
-    place = tmp_path / "theirs"
-    place.mkdir()
+    is_refused(r"other users can replace it, since .* is open to all \(mode 0777\); type chmod \+t .*, or set")
+    assert not any(place.iterdir())
     place.chmod(0o1777)
-    os.chown(place, 1234, 1234)
-    monkeypatch.setenv("CUDALAB_CACHE", str(place / "cache"))
-    with pytest.raises(Unavailable, match=r"is open to all \(mode 1777\); set CUDALAB_CACHE"):
-        cache.folder("host")
+    assert cache.folder("host") == tmp_path / by / depth / "host"
+    place.chmod(0o777)
+    is_refused("set CUDALAB_CACHE to a folder of yours elsewhere")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder away")
-@pytest.mark.parametrize("where", [".", "host"])
-def test_a_folder_of_another_user_is_refused(base, where):
+@pytest.mark.parametrize(
+    ("where", "mode", "says"),
+    [
+        (".", 0o700, "it belongs to user 1234; set CUDALAB_CACHE to a folder of yours"),
+        ("host", 0o700, "it belongs to user 1234; set CUDALAB_CACHE to a folder of yours"),
+        ("..", 0o1777, r"is open to all \(mode 1777\); set CUDALAB_CACHE"),  # its owner can replace what is in it
+    ],
+)
+def test_a_folder_of_another_user_is_refused(base, where, mode, says):
     cache.folder("host")
+    (base / where).chmod(mode)
     os.chown(base / where, 1234, 1234)
-    with pytest.raises(Unavailable, match="it belongs to user 1234; set CUDALAB_CACHE to a folder of yours"):
-        cache.folder("host")
+    is_refused(says)
 
 
 def test_the_user_s_own_default_folder_is_closed(tmp_path, monkeypatch):
@@ -144,21 +139,25 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, Broken), (errno.EROFS, Unavailable)])
-def test_a_disk_that_fills_is_broken_and_not_a_reason_to_skip(base, monkeypatch, number, kind):
+@pytest.mark.parametrize(
+    ("number", "kind", "status"), [(errno.ENOSPC, Broken, "error"), (errno.EROFS, Unavailable, "skipped")]
+)
+def test_a_disk_that_fills_is_broken_and_not_a_reason_to_skip(base, monkeypatch, number, kind, status):
     """It had room for the sizes before."""
 
     def full(*_, **__):
         raise OSError(number, os.strerror(number))
 
+    def put():
+        cache.put(cache.folder("host") / "a.so", b"code")
+
     monkeypatch.setattr(cache.files, "write", full)
     with pytest.raises(Unavailable, match=r"cannot write to the cache .*; set CUDALAB_CACHE") as caught:
-        cache.put(cache.folder("host") / "a.so", b"code")
+        put()
     assert type(caught.value) is kind
     case = Case("k", "small", (4,), "float32", "host", "k")
-    round_ = Round(SimpleNamespace(survived=lambda *_: None), None)
-    round_.guarded(case, lambda: cache.put(cache.folder("host") / "a.so", b"code"))
-    assert case.status == ("error" if kind is Broken else "skipped")
+    Round(SimpleNamespace(survived=lambda *_: None), None).guarded(case, put)
+    assert case.status == status
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
@@ -177,21 +176,18 @@ def test_an_entry_that_others_can_write_is_not_there(base):
     assert cache.get(entry) is None
     entry.unlink()
     entry.symlink_to("/etc/passwd")
-    assert cache.get(entry) is None
-    assert cache.get(base / "host") is None
+    assert cache.get(entry) is cache.get(base / "host") is None
 
 
-def test_an_entry_that_is_a_link_is_replaced_and_not_the_file_behind_it(base, tmp_path):
-    entry, other, new = cache.folder("host") / "entry", tmp_path / "other", tmp_path / "new"
-    other.write_text("mine")
-    for behind in (other, new):
-        entry.unlink(missing_ok=True)
-        entry.symlink_to(behind)
-        cache.put(entry, b"code")
-        assert cache.get(entry) == b"code"
-        assert not entry.is_symlink()
-    assert other.read_text() == "mine"
-    assert not new.exists()
+@pytest.mark.parametrize("there", [True, False])
+def test_an_entry_that_is_a_link_is_replaced_and_not_the_file_behind_it(base, tmp_path, there):
+    entry, behind = cache.folder("host") / "entry", tmp_path / "behind"
+    if there:
+        behind.write_text("mine")
+    entry.symlink_to(behind)
+    cache.put(entry, b"code")
+    assert cache.get(entry) == b"code" and not entry.is_symlink()
+    assert behind.read_text() == "mine" if there else not behind.exists()
 
 
 @pytest.mark.sweep

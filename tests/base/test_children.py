@@ -19,58 +19,46 @@ from cudalab.base.errors import Unavailable
 from cudalab.cli import diagnosis
 from cudalab.device import machine
 
-ENDS = "import sys, time; from cudalab.base.child import end_with; end_with(int(sys.argv[1])); print(1, flush=True); "
+pytestmark = pytest.mark.process
+
+ATTACHED = "import sys; from cudalab.base.child import end_with; end_with(int(sys.argv[1])); print(1, flush=True); "
 
 
-def attached(pid):
-    """A process that attaches itself to another, then sleeps for a minute."""
-    code = ENDS + "time.sleep(60)"
-    return subprocess.Popen([sys.executable, "-c", code, str(pid)], stdout=subprocess.PIPE)
+def sleeps(*more):
+    """A process that sleeps for a minute; `more`: the pid of another, to which it attaches itself."""
+    code = f"{ATTACHED if more else ''}import time; time.sleep(60)"
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, more)], stdout=subprocess.PIPE)
 
 
-@pytest.mark.process
 @pytest.mark.wall
 def test_no_process_outlives_one_that_it_is_attached_to():
-    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    one = attached(other.pid)
+    other = sleeps()
+    one = sleeps(other.pid)
     assert one.stdout.readline() == b"1\n"
     assert one.poll() is None
     other.kill()
-    other.wait()
+    other.communicate()
     assert one.communicate(timeout=20) == (b"", None)
     assert one.returncode == 1
-    late = attached(other.pid)
-    assert late.communicate(timeout=20) == (b"", None)
+    assert sleeps(other.pid).communicate(timeout=20) == (b"", None)
 
 
-STARTS = """
-import subprocess, sys
-from cudalab.base import child as children
-sys.exit(subprocess.call([*sys.argv[1:], *children.command("mine.wait")]))
-"""
-
-
-@pytest.mark.process
 @pytest.mark.wall
 @pytest.mark.parametrize("prefix", [[], ["sh", "-c", '"$@"; true', "-"]], ids=["child", "grandchild"])
 def test_what_is_started_does_not_outlive_who_started_it(tmp_path, prefix):
     """A profiler or a sanitizer may run between the two processes."""
-    (tmp_path / "mine.py").write_text("import time\ndef wait(): print('begun', flush=True); time.sleep(60)")
-    starts = f"sys.path.insert(0, {str(tmp_path)!r})\n{STARTS}"
-    parent = subprocess.Popen([sys.executable, "-c", f"import sys\n{starts}", *prefix], stdout=subprocess.PIPE)
+    code = (
+        f"import subprocess, sys; sys.path.insert(0, {str(tmp_path)!r}); from cudalab.base import child; "
+        "sys.exit(subprocess.call([*sys.argv[1:], *child.command('mine.wait')]))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code, *prefix], stdout=subprocess.PIPE)
     assert parent.stdout.readline() == b"begun\n"
     parent.kill()
     assert parent.communicate(timeout=20) == (b"", None)  # the pipe ends when the last that has it does
 
 
-@pytest.mark.process
 def test_a_command_has_its_texts_and_the_callers_path(tmp_path):
-    (tmp_path / "mine.py").write_text("def say(*given): print(given)")
-    sys.path.insert(0, str(tmp_path))
-    try:
-        command = child.command("mine.say", "a b", "", "3")
-    finally:
-        sys.path.remove(str(tmp_path))
+    command = child.command("mine.say", "a b", "", "3")
     assert subprocess.check_output(command, text=True, cwd=tmp_path.parent) == "('a b', '', '3')\n"
 
 
@@ -86,9 +74,7 @@ def test_how_one_ended_in_words(code, said):
 # ---- orders and answers ------------------------------------------------------------------------------------------
 
 MINE = """
-import os, sys, time
-from cudalab.base.child import Parent
-
+import os, subprocess, sys, time
 def echo(parent, *given):
     "Does what each order says."
     for order in parent.orders(dict):
@@ -109,14 +95,24 @@ def echo(parent, *given):
 
 def start(parent):
     "Starts a process that would sleep for a minute."
-    import subprocess
     for order in parent.orders(str):
         parent.answer(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid)
         time.sleep(60)
+
+def found(parent):
+    program = [sys.executable, "-c", "import colorsys"]
+    parent.answer(subprocess.run(program, capture_output=True, text=True).stdout)
+
+def say(*given):
+    print(given)
+
+def wait():
+    print("begun", flush=True)
+    time.sleep(60)
 """
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def mine(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.syspath_prepend(tmp_path)
@@ -126,8 +122,11 @@ def echo(*given, **options):
     return Child("mine.echo", *given, answers=dict, **options)
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("mine")
+def answered(process, **order):
+    process.send(order)
+    return process.receive(60)
+
+
 def test_a_paused_child_does_nothing_until_the_end():
     """The system tells when a child has stopped, and when it goes on."""
     with echo() as one:  # it waits for orders
@@ -138,14 +137,12 @@ def test_a_paused_child_does_nothing_until_the_end():
         assert one.ended
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("mine")
 def test_orders_are_answered_one_after_the_other():
     with echo("a b", "") as process:
         for number in range(3):
-            process.send({"number": number, "long": "x" * 300_000})
-            answer = process.receive(60)
-            assert answer["order"] == {"number": number, "long": "x" * 300_000}
+            order = {"number": number, "long": "x" * 300_000}
+            answer = answered(process, **order)
+            assert answer["order"] == order
         assert answer["given"] == ["a b", ""]
         assert answer["path"] == sys.path
         assert answer["session"] == process.pid != os.getsid(0)
@@ -155,20 +152,15 @@ def test_orders_are_answered_one_after_the_other():
         os.kill(process.pid, 0)
 
 
-@pytest.mark.process
 @pytest.mark.wall
-@pytest.mark.usefixtures("mine")
 def test_a_long_answer_takes_time_in_proportion_to_its_length():
     """32 MB took six seconds when each part of it was searched with all parts before it."""
     with echo() as process:
-        process.send({})
-        process.receive(60)
+        answered(process)
         start = monotonic()
-        process.send({"fill": 1 << 25})
-        assert len(process.receive(60)["fill"]) == 1 << 25
+        assert len(answered(process, fill=1 << 25)["fill"]) == 1 << 25
         assert monotonic() - start < 4
-        process.send({"next": 1})
-        assert process.receive(60)["order"] == {"next": 1}
+        assert answered(process, next=1)["order"] == {"next": 1}
 
 
 def unread(pipe):
@@ -176,8 +168,6 @@ def unread(pipe):
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("mine")
 def test_what_is_printed_before_an_answer_is_of_that_order(monkeypatch):
     """Also where the answer is read with an earlier line, and the select was before both."""
     with echo() as process:
@@ -191,14 +181,11 @@ def test_what_is_printed_before_an_answer_is_of_that_order(monkeypatch):
         monkeypatch.setattr(process._open, "select", lambda timeout=None: next(late, None) or real(timeout))
         process.receive(60)
         monkeypatch.undo()
-        process.send({"exit": 3, "say": "last words"})
         with pytest.raises(Ended) as caught:
-            process.receive(60)
+            answered(process, exit=3, say="last words")
     assert caught.value.said == "last words"
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("mine")
 @pytest.mark.parametrize(
     ("order", "how", "said", "code"),
     [
@@ -213,11 +200,9 @@ def test_what_is_printed_before_an_answer_is_of_that_order(monkeypatch):
 )
 def test_the_end_of_a_child_is_known_with_its_last_words(order, how, said, code):
     with echo() as process:
-        process.send({"say": "of another order"})
-        process.receive(60)
-        process.send(order)
+        answered(process, say="of another order")
         with pytest.raises(Ended) as caught:
-            process.receive(60)
+            answered(process, **order)
     ended = caught.value
     assert ended.how.startswith(how)
     assert said in ended.said and "of another order" not in ended.said
@@ -225,12 +210,9 @@ def test_the_end_of_a_child_is_known_with_its_last_words(order, how, said, code)
     assert process.ended
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("mine")
 def test_a_silent_child_is_killed_unless_there_is_another_sign_of_life():
     with echo() as process:
-        process.send({})
-        process.receive(60)
+        answered(process)
         process.send({"sleep": 1.0})
         assert process.receive(0.5, lambda: True)
         process.send({"sleep": 60})
@@ -239,25 +221,19 @@ def test_a_silent_child_is_killed_unless_there_is_another_sign_of_life():
         assert caught.value.hung and caught.value.code == -9
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("mine")
 def test_what_a_child_prints_is_kept_and_passed_on_where_that_is_asked_for(capsys):
     for streams, shown in (((), ""), ((child.OUT,), "out"), ((child.OUT, child.ERR), "outerr")):
         with echo(echo=streams) as process:
-            process.send({"print": "out", "say": "err"})
-            process.receive(60)
+            answered(process, print="out", say="err")
             process.end()
         assert (process.printed, process.said) == ("out", "err")
         assert sorted(capsys.readouterr().err) == sorted(shown)
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("mine")
 def test_several_children_are_waited_for_at_once():
     with echo() as slow, echo() as quick, echo() as dies:
         for process in (slow, quick, dies):
-            process.send({})
-            process.receive(60)
+            answered(process)
         slow.send({"sleep": 60})
         quick.send({"sleep": 0.2})
         found = []
@@ -271,9 +247,7 @@ def test_several_children_are_waited_for_at_once():
             dies.poll(60) or dies.receive(60)
 
 
-@pytest.mark.process
 @pytest.mark.wall
-@pytest.mark.usefixtures("mine")
 def test_a_child_is_killed_with_what_it_started():
     with Child("mine.start", answers=int) as process:
         process.send("go")
@@ -285,33 +259,19 @@ def test_a_child_is_killed_with_what_it_started():
         sleep(0.02)
 
 
-SPAWNS = """
-import subprocess, sys
-def found(parent):
-    parent.answer(subprocess.run([sys.executable, "-c", "import colorsys"], capture_output=True, text=True).stdout)
-"""
-
-
-@pytest.mark.process
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH came with Python 3.11")
 def test_what_a_child_starts_does_not_import_from_the_current_folder(tmp_path, monkeypatch):
-    (tmp_path / "path").mkdir()
-    (tmp_path / "path" / "spawns.py").write_text(SPAWNS)
-    (tmp_path / "colorsys.py").write_text("print('mine')")
-    monkeypatch.syspath_prepend(tmp_path / "path")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "colorsys.py").write_text("print('mine')")
     monkeypatch.setenv("PYTHONSAFEPATH", "")
-    monkeypatch.chdir(tmp_path)
-    with Child("spawns.found", answers=str) as started:
+    monkeypatch.chdir(tmp_path / "here")
+    with Child("mine.found", answers=str) as started:
         assert started.receive() == ""
 
 
-@pytest.mark.process
-@pytest.mark.usefixtures("mine")
 def test_a_tool_may_stand_before_the_child():
-    with echo(prefix=("env", "OTHER=1")) as process:
-        process.send({"exit": 7, "say": "words"})
-        with pytest.raises(Ended, match="ended with exit code 7") as caught:
-            process.receive(60)
+    with echo(prefix=("env", "OTHER=1")) as process, pytest.raises(Ended, match="ended with exit code 7") as caught:
+        answered(process, exit=7, say="words")
     assert caught.value.said == "words"
     with pytest.raises(FileNotFoundError):
         echo(prefix=("no-such-tool",))
@@ -327,7 +287,6 @@ def test_the_last_lines(text, lines, found):
 # ---- programs of others ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.process
 def test_a_program_that_does_not_end_or_is_none_is_said_to_be(tmp_path):
     slow, none = tmp_path / "slow", tmp_path / "none"
     slow.write_text("#!/bin/sh\nsetsid sleep 60 &\necho $! >$0.pid\nsleep 60\n")
@@ -342,24 +301,20 @@ def test_a_program_that_does_not_end_or_is_none_is_said_to_be(tmp_path):
         program.run(["git-gone"])
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("place", ["git", "nvcc", "CXX"])
-def test_doctor_ends_beside_programs_that_do_not(monkeypatch, tmp_path, place):
+def test_doctor_ends_beside_programs_that_do_not(monkeypatch, tmp_path):
     """Each in its line; the commit of a checkout is left out."""
-    slow = tmp_path / place
-    slow.write_text("#!/bin/sh\nexec sleep 60\n")
-    slow.chmod(0o700)
+    for name in ("git", "nvcc", "CXX"):
+        (tmp_path / name).write_text("#!/bin/sh\nexec sleep 60\n")
+        (tmp_path / name).chmod(0o700)
     monkeypatch.setattr(program.run, "__defaults__", (0.1,))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    if place == "CXX":
-        monkeypatch.setenv("CXX", str(slow))
+    monkeypatch.setenv("CXX", str(tmp_path / "CXX"))
     found = {name: text for name, _, text in diagnosis.findings()}
-    named = {"nvcc": "nvcc", "CXX": "host compiler"}.get(place)
-    assert not named or found[named].startswith(f"{place} did not end within 0.1 s")
-    assert machine.commit() == "" or place != "git"
+    assert found["nvcc"].startswith("nvcc did not end within 0.1 s")
+    assert found["host compiler"].startswith("CXX did not end within 0.1 s")
+    assert machine.commit() == ""
 
 
-@pytest.mark.process
 def test_children_are_heeded_where_the_program_that_starts_them_ignored_them():
     code = (
         "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from cudalab.base import program; "

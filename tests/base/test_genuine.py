@@ -35,50 +35,38 @@ def said(*codes):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-FEWER_CORES = ["os.sched_setaffinity"] if cores() > 1 else []
+FEWER_CORES = "os.sched_setaffinity" * (cores() > 1)
 
 
 REPLACED = [
-    ("import time; time.perf_counter = lambda: 0.0", ["time.perf_counter"]),
-    ("from cudalab.timing import cpu; cpu.perf_counter = lambda: 0.0", ["cudalab.timing.cpu.perf_counter"]),
-    ("from cudalab.timing import cpu; cpu.SAMPLES = 1", ["cudalab.timing.cpu.SAMPLES"]),
-    ("from cudalab.timing import cpu; cpu.min = max", ["cudalab.timing.cpu.min"]),
-    (
-        "from cudalab.base import stats; stats.median.__code__ = (lambda r: 1).__code__",
-        ["cudalab.base.stats.median"],
-    ),
-    ("from cudalab.base.child import Parent; Parent.answer = print", ["cudalab.base.child.Parent.answer"]),
-    ("import builtins; builtins.sorted = list", ["builtins.sorted"]),
-    ("import numpy; numpy.array_equal = lambda *a: True", ["numpy.array_equal"]),
-    ("import os; del os.pwrite", ["os.pwrite"]),
-    ("import sys; sys.meta_path.pop(0)", ["sys.meta_path"]),
-    (
-        "from cudalab.results import limit; limit.EMPTY['cold'] = 'nothing'",
-        ["cudalab.results.limit.EMPTY"],
-    ),
-    ("import os; os.environ['CUDA_LAUNCH_BLOCKING'] = '1'", ["os.environ['CUDA_LAUNCH_BLOCKING']"]),
-    ("import os; os.environ['EDITOR'] = 'ed'", []),
-    (
-        "import os; os.environ['TORCHINDUCTOR_CPP_SIMDLEN'] = '1'",
-        ["os.environ['TORCHINDUCTOR_CPP_SIMDLEN']"],
-    ),
-    ("import os; os.environ['TORCHINDUCTOR_CACHE_DIR'] = '/x'", []),  # as PyTorch and the lab do
+    ("import time; time.perf_counter = lambda: 0.0", "time.perf_counter"),
+    ("from cudalab.timing import cpu; cpu.perf_counter = lambda: 0.0", "cudalab.timing.cpu.perf_counter"),
+    ("from cudalab.timing import cpu; cpu.SAMPLES = 1", "cudalab.timing.cpu.SAMPLES"),
+    ("from cudalab.timing import cpu; cpu.min = max", "cudalab.timing.cpu.min"),
+    ("from cudalab.base import stats; stats.median.__code__ = (lambda r: 1).__code__", "cudalab.base.stats.median"),
+    ("from cudalab.base.child import Parent; Parent.answer = print", "cudalab.base.child.Parent.answer"),
+    ("import builtins; builtins.sorted = list", "builtins.sorted"),
+    ("import numpy; numpy.array_equal = lambda *a: True", "numpy.array_equal"),
+    ("import os; del os.pwrite", "os.pwrite"),
+    ("import sys; sys.meta_path.pop(0)", "sys.meta_path"),
+    ("from cudalab.results import limit; limit.EMPTY['cold'] = 'nothing'", "cudalab.results.limit.EMPTY"),
+    ("import os; os.environ['CUDA_LAUNCH_BLOCKING'] = '1'", "os.environ['CUDA_LAUNCH_BLOCKING']"),
+    ("import os; os.environ['EDITOR'] = 'ed'", ""),
+    ("import os; os.environ['TORCHINDUCTOR_CPP_SIMDLEN'] = '1'", "os.environ['TORCHINDUCTOR_CPP_SIMDLEN']"),
+    ("import os; os.environ['TORCHINDUCTOR_CACHE_DIR'] = '/x'", ""),  # as PyTorch and the lab do
     ("import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})", FEWER_CORES),
-    ("import os; os.setpriority(0, 0, os.getpriority(0, 0) + 1)", ["os.setpriority"]),
-    ("import sys; sys.setprofile(lambda *given: None)", ["sys.setprofile"]),
-    (
-        "import signal; signal.signal(signal.SIGVTALRM, print); signal.setitimer(signal.ITIMER_VIRTUAL, 99)",
-        ["signal.setitimer"],
-    ),
+    ("import os; os.setpriority(0, 0, os.getpriority(0, 0) + 1)", "os.setpriority"),
+    ("import sys; sys.setprofile(lambda *given: None)", "sys.setprofile"),
+    ("from signal import *; signal(SIGVTALRM, print); setitimer(ITIMER_VIRTUAL, 99)", "signal.setitimer"),
     # It is kept in mind, although it was changed back.
-    (
-        "import os; os.environ['OMP_NUM_THREADS'] = '1'; genuine.settled(); del os.environ['OMP_NUM_THREADS']",
-        ["os.environ['OMP_NUM_THREADS']"],
-    ),
-    ("import cudalab.timing.cpu as c; c.own = 1; import time; time.mine = 2", []),
-    ("import colorsys, wave, cudalab.report.html.page", []),
-    ("import cudalab.engine.kernel_round", []),  # which imports cudalab.engine.round, no builtin
-]
+    ("import os; os.environ['OMP_NUM_THREADS'] = '1'; genuine.settled(); del os.environ['OMP_NUM_THREADS']",
+     "os.environ['OMP_NUM_THREADS']"),
+    ("import cudalab.timing.cpu as c; c.own = 1; import time; time.mine = 2", ""),
+    ("import colorsys, wave, cudalab.report.html.page", ""),
+    ("import cudalab.engine.kernel_round", ""),  # which imports cudalab.engine.round, no builtin
+    # A module finds its own loader after it was watched.
+    ("import msgspec.json, scipy.special; assert 'Looking' not in repr(scipy.special.__spec__.loader)", ""),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +78,7 @@ def found():
 @pytest.mark.process
 @pytest.mark.parametrize(("code", "names"), REPLACED)
 def test_what_is_replaced_is_named(found, code, names):
-    assert found[code] == names
+    assert found[code] == names.split()
 
 
 @pytest.mark.process
@@ -120,12 +108,6 @@ def test_what_torch_loads_later_is_no_alarm():
         with torch.profiler.profile():
             torch.ones(3)
     """
-    assert said(code) == [[]]
-
-
-@pytest.mark.process
-def test_a_module_finds_its_own_loader_after_it_was_watched():
-    code = "import msgspec.json, scipy.special; assert 'Looking' not in repr(scipy.special.__spec__.loader)"
     assert said(code) == [[]]
 
 

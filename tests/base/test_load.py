@@ -62,19 +62,15 @@ def test_a_burst_of_the_labs_threads_is_not_load_of_others(machine):
     assert mean(watch) < 0.1
 
 
-def test_what_all_processors_worked_is_read_without_idle_and_waiting(tmp_path, monkeypatch):
-    monkeypatch.setattr(load, "PROC", tmp_path)
-    assert load._busy() == 0
-    (tmp_path / "stat").write_text("cpu  100 20 30 9999 999 4 6 77 100 20\ncpu0 1 1 1 1\n")
-    assert load._busy() == 160 / load.TICKS
-
-
 def test_other_programs_count_in_full(machine):
     watch = Watch()
     for _ in range(4):
         machine.runs(20, 9, used=20 * 2 / 9)  # the lab has one of nine
         watch.seconds()
     assert mean(watch) == pytest.approx(8, rel=0.1)
+    others, cores = watch.means()  # since the creation
+    assert (others, cores) == pytest.approx((mean(watch), 2), rel=0.01)
+    assert load.is_busy(others, cores) and not load.is_busy(0.4, 2.0)
 
 
 def test_under_a_quota_the_load_is_that_of_the_group(machine):
@@ -112,20 +108,15 @@ def test_quotas_of_control_groups(tmp_path, monkeypatch, files, cores):
     assert load.cores() == (cores or len(load.os.sched_getaffinity(0)))
 
 
-def test_the_means_since_the_creation(machine):
-    watch = Watch()
-    machine.runs(60, 4.0)
-    others, cores = watch.means()
-    assert others == pytest.approx(mean(watch), rel=0.01) and cores == 2.0
-    assert load.is_busy(others, cores) and not load.is_busy(0.4, 2.0)
-
-
-def test_a_process_that_ends_while_its_times_are_read_is_left_out(tmp_path, monkeypatch):
-    """A listing of /proc has processes that are gone a moment later; a file of one may be empty, or its folder gone."""
+def test_what_proc_tells(tmp_path, monkeypatch):
+    """A listing of it has processes that are gone a moment later; a file of one may be empty, or its folder gone."""
+    monkeypatch.setattr(load, "PROC", tmp_path)
+    assert load._busy() == 0
     for name, text in ((str(os.getpid()), "1 (a (b) c) S 0 " + "0 " * 9 + "100 0 0 0"), ("7", ""), ("8", None)):
         (tmp_path / name).mkdir()
         if text is not None:
             (tmp_path / name / "stat").write_text(text)
     (tmp_path / "self").symlink_to("gone")
-    monkeypatch.setattr(load, "PROC", tmp_path)
+    (tmp_path / "stat").write_text("cpu  100 20 30 9999 999 4 6 77 100 20\ncpu0 1 1 1 1\n")
+    assert load._busy() == 160 / load.TICKS  # without idle and waiting
     assert load.descendants() == 100 / load.TICKS

@@ -14,15 +14,11 @@ from cudalab.base.stats import Ratio
 @pytest.mark.parametrize(
     ("value", "width", "text"),
     [
-        (284.81, 0.0004, "284.8"),  # 0.11 wide
-        (12.118, 0.03, "12.1"),  # 0.36 wide
-        (13.4, 0.2, "13"),
-        (57.42, inf, "57"),  # one sample
-        (1589.3, 0.3, "1,600"),
-        (99.96, 0.003, "100.0"),
+        (284.81, 0.0004, "284.8"), (12.118, 0.03, "12.1"),  # 0.11 and 0.36 wide
+        (13.4, 0.2, "13"), (57.42, inf, "57"), (1589.3, 0.3, "1,600"), (99.96, 0.003, "100.0"),
         (0.99996, 0.02, "1.00"),  # not 1.000: rounding gave it a digit more
     ],
-)
+)  # fmt: skip
 def test_a_median_has_the_digits_that_its_interval_supports(value, width, text):
     assert numbers.supported(value, width) == text
     printed = float(text.replace(",", ""))
@@ -57,16 +53,14 @@ def test_a_ratio_and_the_ends_of_its_interval(ratio, value, ends):
     assert numbers.with_ends(replace(ratio, disturbed=True)) == "?"
 
 
-def test_two_ends_that_differ_are_not_printed_alike():
-    for width in (0.001, 0.003, 0.01, 0.07, 0.3):
-        low, high = numbers.ends(1.3, 1.3 + width).split(" to ")
-        assert low != high
+@pytest.mark.parametrize("width", [0.001, 0.003, 0.01, 0.07, 0.3])
+def test_two_ends_that_differ_are_not_printed_alike(width):
+    low, high = numbers.ends(1.3, 1.3 + width).split(" to ")
+    assert low != high
 
 
 def test_all_results_are_all_of_them():
-    assert numbers.of_all(1.0) == "100 %"
-    assert numbers.of_all(0.999999) == "99.99 %"
-    assert numbers.of_all(0.95942) == "95.94 %"
+    assert [numbers.of_all(share) for share in (1.0, 0.999999, 0.95942)] == ["100 %", "99.99 %", "95.94 %"]
 
 
 def test_a_number_above_a_limit_has_the_digits_that_say_so():

@@ -21,14 +21,13 @@ STARTS = {
         "from multiprocessing.shared_memory import SharedMemory\nm = SharedMemory(create=True, size=8)\n"
         "m.close(); m.unlink()"
     ),
-    "a fork server": (
-        "import multiprocessing, os\ncontext = multiprocessing.get_context('forkserver')\n"
-        "one = context.Process(target=os.getpid)\none.start(); one.join()\nassert one.exitcode == 0"
-    ),
-    "a spawned process": (
-        "import multiprocessing, os\ncontext = multiprocessing.get_context('spawn')\n"
-        "one = context.Process(target=os.getpid)\none.start(); one.join()\nassert one.exitcode == 0"
-    ),
+    **{
+        how: (
+            f"import multiprocessing, os\ncontext = multiprocessing.get_context({how!r})\n"
+            "one = context.Process(target=os.getpid)\none.start(); one.join()\nassert one.exitcode == 0"
+        )
+        for how in ("forkserver", "spawn")
+    },
 }
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
 
+import intervals
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
@@ -15,18 +15,13 @@ from cudalab.base import estimate, scatter, stats
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, Timing, judged_by_later, speedup
 from cudalab.engine import enough
 
-COVERAGE = Path(__file__).parents[2] / "bench/intervals.py"
 SPREAD = Path(__file__).parents[2] / "bench/results/h200/engine/spread.json"
 BIN = 1000e-6  # a time at which short steps do not matter
 
 
-@pytest.fixture(scope="module")
-def coverage():
-    spec = importlib.util.spec_from_file_location("coverage_of_intervals", COVERAGE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
 
 
 def processes(rng, each, rounds=15, noise=0.001):
@@ -88,10 +83,10 @@ UNDECIDED = (
 )  # fmt: skip
 
 
-def test_intervals_hold_the_truth_whatever_the_noise(coverage):
+def test_intervals_hold_the_truth_whatever_the_noise():
     """20 trials a row. With a true coverage of 90 % fewer than 14 hits have a chance of 0.2 %."""
-    for row in coverage.ROWS:
-        found = coverage.simulate(row, trials=20)
+    for row in intervals.ROWS:
+        found = intervals.simulate(row, trials=20)
         if row.name == EXEMPT:
             assert found.ratio < 10, "the row is exempt for nothing"
             continue
@@ -101,22 +96,21 @@ def test_intervals_hold_the_truth_whatever_the_noise(coverage):
             assert found.verdicts[SAME] >= 17, (row.name, found)
 
 
-def test_an_interval_of_one_process_alone_would_fail_this_test(coverage):
+def test_an_interval_of_one_process_alone_would_fail_this_test():
     """What the simulation is for: where processes differ, an interval that knows one of them misses."""
-    (row,) = (row for row in coverage.ROWS if row.name == "placement, 2 %")
+    (row,) = (row for row in intervals.ROWS if row.name == "placement, 2 %")
     hits = 0
     for trial in range(40):
         rng = np.random.default_rng(trial)
-        one, other = (coverage.timing(row, rng, 1e-5, 1) for _ in range(2))
-        ratio = speedup(one, other, elsewhere=False)
+        ratio = speedup(*(intervals.timing(row, rng, 1e-5, 1) for _ in range(2)), elsewhere=False)
         hits += ratio.low <= 1 <= ratio.high
     assert hits < 20
 
 
-def test_a_table_is_printed(coverage, capsys, monkeypatch):
-    monkeypatch.setattr(coverage, "ROWS", coverage.ROWS[:1])
+def test_a_table_is_printed(capsys, monkeypatch):
+    monkeypatch.setattr(intervals, "ROWS", intervals.ROWS[:1])
     monkeypatch.setattr(sys, "argv", ["intervals.py", "--trials", "3"])
-    coverage.main()
+    intervals.main()
     head, rule, line = capsys.readouterr().out.splitlines()
     assert head.count("|") == rule.count("|") == line.count("|") and "100.0" in line
 
@@ -124,8 +118,7 @@ def test_a_table_is_printed(coverage, capsys, monkeypatch):
 # --- Several processes
 
 
-def test_what_differs_between_processes_is_in_the_interval():
-    rng = np.random.default_rng(0)
+def test_what_differs_between_processes_is_in_the_interval(rng):
     steady, torn = processes(rng, [BIN] * 3), processes(rng, [BIN, 1.2 * BIN, 1.2 * BIN])
     assert steady.width < 0.02 and not steady.disagree
     assert torn.width > 0.2 and torn.disagree
@@ -135,8 +128,7 @@ def test_what_differs_between_processes_is_in_the_interval():
     assert speedup(steady, processes(rng, [1.2 * BIN] * 3)).verdict() == SLOWER
 
 
-def test_one_process_claims_less():
-    rng = np.random.default_rng(0)
+def test_one_process_claims_less(rng):
     slow, fast = (processes(rng, [level] * 3) for level in (1.03 * BIN, BIN))
     assert speedup(slow, fast).verdict() == FASTER
     alone = [Timing(t.rounds[:15]) for t in (slow, fast)]
@@ -145,8 +137,7 @@ def test_one_process_claims_less():
     assert alone[0].width > 1.5 * slow.width and not alone[0].disagree
 
 
-def test_states_that_other_rows_show_widen_an_agreement_by_chance():
-    rng = np.random.default_rng(0)
+def test_states_that_other_rows_show_widen_an_agreement_by_chance(rng):
     lucky, torn = processes(rng, [BIN] * 3), processes(rng, [BIN, 1.19 * BIN, BIN])
     found = stats.states([lucky, torn, processes(rng, [BIN] * 3)])
     assert found == pytest.approx(np.std(np.log([1, 1.19, 1]), ddof=1), rel=0.02)
@@ -155,14 +146,12 @@ def test_states_that_other_rows_show_widen_an_agreement_by_chance():
     assert high < 0.95 < low
 
 
-def test_short_times_may_differ_by_a_few_steps_and_agree():
-    rng = np.random.default_rng(0)
+def test_short_times_may_differ_by_a_few_steps_and_agree(rng):
     assert not processes(rng, [4.03e-6, 4.42e-6, 4.22e-6]).disagree  # gelu_vec, small
     assert processes(rng, [10.98e-6, 13.05e-6, 11.01e-6]).disagree  # torch.compile, large
 
 
-def test_a_process_that_failed_is_no_process():
-    rng = np.random.default_rng(0)
+def test_a_process_that_failed_is_no_process(rng):
     whole = processes(rng, [BIN, 1.3 * BIN, BIN])
     partly = Timing(whole.rounds[:15] + whole.rounds[30:], [15, 0, 15])
     assert len(partly.parts) == 2 and len(partly.by_process) == 3 and not partly.disagree
@@ -223,30 +212,25 @@ def test_equal_processes_still_may_differ():
 # --- The step of the clock
 
 
-def test_the_step_is_the_smallest_difference_of_samples_unless_it_is_known():
-    rounds = [[4.0e-6, 4.032e-6, 4.128e-6]]
-    assert Timing(rounds)._step == pytest.approx(32e-9)
-    assert Timing(rounds, step=1e-6)._step == 1e-6
-
-
 def test_samples_on_one_multiple_know_their_time_to_half_a_step():
+    rounds = [[4.0e-6, 4.032e-6, 4.128e-6]]
+    steps = [Timing(rounds)._step, Timing(rounds, step=1e-6)._step]
+    assert steps == [pytest.approx(32e-9), 1e-6]  # the smallest difference of samples, unless it is known
     stuck = Timing([[4e-6] * 8] * 30, [10] * 3, step=160e-9)
     assert stuck.rounding == pytest.approx(0.02)
     assert speedup(stuck, stuck).verdict() == UNCLEAR
     assert stuck.interval[0] < 3.92e-6 and stuck.interval[1] > 4.08e-6
 
 
-def test_noise_wider_than_a_step_averages_it_out():
-    rng = np.random.default_rng(0)
+def test_noise_wider_than_a_step_averages_it_out(rng):
     times = np.round(4.05e-6 * (1 + 0.03 * rng.standard_normal((60, 8))) / 160e-9) * 160e-9
     taken = Timing(times.tolist(), [20] * 3)
     assert taken.rounding < 1e-3
     assert np.exp(taken.estimate.value) == pytest.approx(4.05e-6, rel=0.005)
 
 
-def test_times_in_steps_are_compared_as_finely_as_times_without():
+def test_times_in_steps_are_compared_as_finely_as_times_without(rng):
     """Times of a few microseconds on a GPU: most samples are one of two values 5 % apart."""
-    rng = np.random.default_rng(0)
     for _ in range(20):
         one, other = (Timing(rng.choice([4.0e-6, 4.2e-6], (100, 8)).tolist()) for _ in range(2))
         ratio = speedup(one, other, elsewhere=False)
@@ -291,8 +275,7 @@ def test_one_round_says_nothing():
     assert speedup(three, Timing([[0.5], [0.51], [0.5]], [1, 1, 1])).verdict() == FASTER
 
 
-def test_slow_noise_of_one_process_widens_its_interval():
-    rng = np.random.default_rng(0)
+def test_slow_noise_of_one_process_widens_its_interval(rng):
     level = np.cumsum(0.003 * rng.standard_normal(200))
     wandering = estimate.midmean(level)
     assert wandering.inflation > 10
@@ -317,43 +300,31 @@ def test_the_inner_interval_decides_what_is_the_same_and_nothing_else():
     assert Ratio(1.0, 0.975, 1.025, inner=0.7).over(1.01).inner == 0.7
 
 
-def test_two_modes_are_seen_and_one_is_not():
+def test_two_modes_are_seen_and_one_is_not_whatever_outliers_there_are():
     rng = np.random.default_rng(4)
     one = [list(1 + 0.01 * rng.standard_normal(5)) for _ in range(20)]
     two = [[level * (1 + 0.001 * rng.standard_normal()) for level in (1, 1, 1, 1.2, 1.2)] for _ in range(20)]
     outlier = [[1 + 0.001 * rng.standard_normal() for _ in range(4)] + [1.5 if i == 3 else 1.0] for i in range(20)]
-    assert not stats.bimodal(one)
-    assert stats.bimodal(two)
-    assert not stats.bimodal(outlier)
+    low, high = rng.normal(1, 0.005, 25), rng.normal(1.2, 0.005, 25)
+    assert not any(map(stats.bimodal, (one, outlier, [[*low, *high[:4], 2.0]])))
+    assert all(map(stats.bimodal, (two, [[*low, *high]], [[*low, *high, 2.0, 0.1]])))
 
 
-def test_an_outlier_does_not_hide_two_groups():
-    rng = np.random.default_rng(3)
-    one, other = rng.normal(1, 0.005, 25), rng.normal(1.2, 0.005, 25)
-    assert stats.bimodal([[*one, *other]])
-    assert stats.bimodal([[*one, *other, 2.0, 0.1]])
-    assert not stats.bimodal([[*one, *other[:4], 2.0]])
-
-
-def test_width_is_relative():
-    assert stats.relative_width([[1.0] * 10] * 3) == 0
-    assert stats.relative_width([[0.9, 1.0, 1.1] * 4]) == pytest.approx(0.2)
+@pytest.mark.parametrize(("samples", "width"), [([[1.0] * 10] * 3, 0), ([[0.9, 1.0, 1.1] * 4], 0.2)])
+def test_width_is_relative(samples, width):
+    assert stats.relative_width(samples) == pytest.approx(width)
 
 
 # --- Student's t
 
 
+@pytest.mark.parametrize(("share", "table", "z"), [(0.975, estimate.STUDENT, estimate.NORMAL),
+                                                   (0.95, estimate.STUDENT_90, estimate.NORMAL_90)])  # fmt: skip
 @pytest.mark.parametrize("freedom", [1, 2, 3.7, 8, 8.9, 9, 12.5, 30, 1e9])
-def test_the_quantiles_are_those_of_scipy_or_larger(freedom):
-    for share, table, z in (
-        (0.975, estimate.STUDENT, estimate.NORMAL),
-        (0.95, estimate.STUDENT_90, estimate.NORMAL_90),
-    ):
-        exact = scipy_stats.t.ppf(share, freedom)
-        found = estimate.student(freedom, table, z)
-        assert exact - 1e-3 <= found
-        if freedom == int(freedom):
-            assert found == pytest.approx(exact, abs=1e-3)
+def test_the_quantiles_are_those_of_scipy_or_larger(freedom, share, table, z):
+    exact, found = scipy_stats.t.ppf(share, freedom), estimate.student(freedom, table, z)
+    assert exact - 1e-3 <= found
+    assert found == pytest.approx(exact, abs=1e-3) or freedom != int(freedom)
 
 
 def test_the_difference_of_two_estimates_is_welchs():

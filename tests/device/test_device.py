@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from types import SimpleNamespace
 
@@ -56,27 +55,23 @@ class Libcuda:
         return lambda *arguments: dict(self.refuses).get(name, 0)
 
 
+def absent():
+    raise OSError("libcuda.so.1: cannot open shared object file")
+
+
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("libcuda", "said"),
     [
-        ({"init": 999}, r"does not start \(CUDA error 999\)"),
-        ({"count": 0}, "hidden by CUDA_VISIBLE_DEVICES"),
-        ({"name": b"a stub (no GPU)"}, r"libcuda is a stand-in: a stub \(no GPU\)"),
+        (lambda: Libcuda(init=999), "does not start (CUDA error 999)"),
+        (lambda: Libcuda(count=0), "hidden by CUDA_VISIBLE_DEVICES"),
+        (lambda: Libcuda(name=b"a stub (no GPU)"), "libcuda is a stand-in: a stub (no GPU)"),
+        (absent, "no NVIDIA driver (libcuda.so.1 is not there)"),
+        (Libcuda, "None"),
     ],
 )
-def test_why_the_driver_offers_no_gpu(monkeypatch, answers, said):
-    monkeypatch.setattr(driver, "libcuda", lambda: Libcuda(**answers))
-    assert re.search(said, driver.missing())
-
-
-def test_a_machine_without_a_driver_and_one_with_a_gpu(monkeypatch):
-    def absent():
-        raise OSError("libcuda.so.1: cannot open shared object file")
-
-    monkeypatch.setattr(driver, "libcuda", absent)
-    assert driver.missing() == "no NVIDIA driver (libcuda.so.1 is not there)"
-    monkeypatch.setattr(driver, "libcuda", Libcuda)
-    assert driver.missing() is None
+def test_why_the_driver_offers_no_gpu(monkeypatch, libcuda, said):
+    monkeypatch.setattr(driver, "libcuda", libcuda)
+    assert said in str(driver.missing())
 
 
 def test_what_the_driver_refuses_is_named(monkeypatch):
@@ -108,59 +103,57 @@ def test_handles_keep_their_64_bits(monkeypatch):
     assert seen == [driver.CAPTURE_THREAD_LOCAL]
 
 
-def test_nvml_says_what_to_install_or_what_it_answered(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert nvml.missing().endswith("pip install nvidia-ml-py")
+def refused(*arguments):
+    raise RuntimeError("Not Supported")
+
+
+@pytest.fixture
+def nvidia(monkeypatch):
+    """A function that puts a pynvml in its place, whose functions are `told`; None: it is not installed."""
+
+    def installed(told):
+        usual = {"nvmlInit": lambda: None, "nvmlDeviceGetHandleByPciBusId": lambda name: name}
+        module = None if told is None else SimpleNamespace(**usual | told)
+        monkeypatch.setitem(sys.modules, "pynvml", module)
+        return module
+
+    return installed
+
+
+def test_nvml_says_what_to_install_or_what_it_answered(nvidia):
+    nvidia(None)
+    assert nvml.missing().endswith("pip install nvidia-ml-py") and nvml.Nvml("0").no_energy() == nvml.missing()
     assert nvml.Nvml("0000:00:00.0").condition() == {}
-
-    def fails(*arguments):
-        raise RuntimeError("NVML Shared Library Not Found")
-
-    monkeypatch.setitem(sys.modules, "pynvml", SimpleNamespace(nvmlInit=fails))
-    assert nvml.missing() == "NVML does not answer: NVML Shared Library Not Found"
-    monkeypatch.setitem(
-        sys.modules, "pynvml", SimpleNamespace(nvmlInit=lambda: None, nvmlDeviceGetHandleByPciBusId=fails)
-    )
+    nvidia({"nvmlInit": refused})
+    assert nvml.missing() == "NVML does not answer: Not Supported"
+    nvidia({"nvmlDeviceGetHandleByPciBusId": refused})
     assert nvml.missing() is None
-    assert nvml.Nvml("0000:00:00.0").missing == "NVML does not answer: NVML Shared Library Not Found"
+    assert nvml.Nvml("0000:00:00.0").missing == "NVML does not answer: Not Supported"
 
 
-def test_the_energy_counter_is_joules_or_says_why_there_is_none(monkeypatch):
-    def refused(handle):
-        raise RuntimeError("Not Supported")
-
-    pynvml = SimpleNamespace(
-        nvmlInit=lambda: None, nvmlDeviceGetHandleByPciBusId=lambda name: name,
-        nvmlDeviceGetTotalEnergyConsumption=lambda handle: 1234567,
-    )  # fmt: skip
-    monkeypatch.setitem(sys.modules, "pynvml", pynvml)
+def test_the_energy_counter_is_joules_or_says_why_there_is_none(nvidia):
+    pynvml = nvidia({"nvmlDeviceGetTotalEnergyConsumption": lambda handle: 1234567})
     assert (nvml.Nvml("0").energy(), nvml.Nvml("0").no_energy()) == (1234.567, "")
     pynvml.NVML_DEVICE_MIG_ENABLE, mode = 1, [0, 1]  # asked for, and not in force yet
     pynvml.nvmlDeviceGetMigMode = lambda handle: mode
     assert nvml.Nvml("0").no_energy() == ""
     mode[:] = 1, 1
     card = nvml.Nvml("0")
-    assert card.no_energy() == nvml.PARTED
-    assert card.under_load() == {} and card.why_untold("power_w") == nvml.PARTED
+    assert card.no_energy() == nvml.PARTED and card.under_load() == {}
+    assert card.why_untold("power_w") == nvml.PARTED
     pynvml.nvmlDeviceGetMigMode = refused  # of a card that cannot be divided
     pynvml.nvmlDeviceGetTotalEnergyConsumption = refused
     assert nvml.Nvml("0").no_energy() == "NVML has no energy counter of this GPU: Not Supported"
     assert nvml.Nvml("0").under_load() == {}  # nothing else is told
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert nvml.Nvml("0").no_energy().endswith("pip install nvidia-ml-py")
 
 
-def test_a_card_that_tells_a_part_of_its_condition_is_read_for_that_part(monkeypatch):
-    def refused(*arguments):
-        raise RuntimeError("Not Supported")
-
-    pynvml = SimpleNamespace(
-        nvmlInit=lambda: None, nvmlDeviceGetHandleByPciBusId=lambda name: name, NVML_CLOCK_SM=1, NVML_CLOCK_MEM=2,
-        NVML_TEMPERATURE_GPU=0, nvmlDeviceGetClockInfo=lambda handle, which: 1000 * which,
-        nvmlDeviceGetPowerUsage=lambda handle: 300_000, nvmlDeviceGetEnforcedPowerLimit=refused,
-        nvmlDeviceGetTemperature=lambda handle, which: 50, nvmlDeviceGetCurrentClocksThrottleReasons=refused,
-    )  # fmt: skip
-    monkeypatch.setitem(sys.modules, "pynvml", pynvml)
+def test_a_card_that_tells_a_part_of_its_condition_is_read_for_that_part(nvidia):
+    pynvml = nvidia({
+        "NVML_CLOCK_SM": 1, "NVML_CLOCK_MEM": 2, "NVML_TEMPERATURE_GPU": 0,
+        "nvmlDeviceGetClockInfo": lambda handle, which: 1000 * which,
+        "nvmlDeviceGetPowerUsage": lambda handle: 300_000, "nvmlDeviceGetEnforcedPowerLimit": refused,
+        "nvmlDeviceGetTemperature": lambda handle, which: 50, "nvmlDeviceGetCurrentClocksThrottleReasons": refused,
+    })  # fmt: skip
     card = nvml.Nvml("0")
     seen = {"sm_hz": 1e9, "power_w": 300.0, "temperature_c": 50.0}
     assert card.condition() == seen | {"memory_hz": 2e9}

@@ -6,13 +6,16 @@ import ctypes
 
 import numpy as np
 import pytest
+import specs
+from cpu_rows import cpu_rows
 
-import cudalab
 from cudalab import host
 from cudalab.base.errors import Unavailable
 from cudalab.device import cpu
 from cudalab.device.guard import GUARD
+from cudalab.engine.groups import Group
 from cudalab.host import reserved
+from cudalab.spec.dtype import dtype
 
 FLOAT = np.dtype(np.float32)
 SIZES = (0, 5, 1000, 3 << 20)
@@ -57,32 +60,21 @@ def test_without_address_space_the_guard_bands_still_hold(monkeypatch):
 
     monkeypatch.setattr(reserved, "space", little)
     guarded = cpu.Guarded((1000,), FLOAT, 4)
-    assert guarded.array.ctypes.data % cpu.ALIGN == 4
-    assert guarded.overrun() is None
+    assert guarded.array.ctypes.data % cpu.ALIGN == 4 and guarded.overrun() is None
     guarded.whole[-1] ^= 1
     assert guarded.overrun() == "wrote 1 bytes after"
     guarded.mend()
     assert guarded.overrun() is None
 
 
-@pytest.mark.process
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 def test_a_kernel_that_writes_far_away_is_wrong_and_the_next_one_is_not_blamed(tells, tmp_path):
-    (tmp_path / "far.cu").write_text(
-        "__global__ void strays(const float* x, float* y, int n) {\n"
-        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "    if (i < n) y[i] = x[i], y[i + 500000] = 1;\n}\n"
-        "__global__ void stays(const float* x, float* y, int n) {\n"
-        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "    if (i < n) y[i] = x[i];\n}\n"
+    text = "".join(
+        f"__global__ void {name}(const float* x, float* y, int n) {{\n"
+        f"    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = x[i]{more};\n}}\n"
+        for name, more in (("strays", ", y[i + 500000] = 1"), ("stays", ""))
     )
-    (tmp_path / "far.py").write_text(
-        "import numpy as np\nfrom cudalab import Budget, Kernel, Launch, blocks\n\n"
-        "def launch(x, y):\n    return Launch((blocks(x.size, 64),), (64,), (x, y, np.int32(x.size)))\n\n"
-        "far = Kernel(file=__file__, summary='copy', dtypes=('float32',), sizes={'small': (100,)}, edges=((3,),),\n"
-        "             reference=lambda x: x,\n"
-        "             entries={'strays': launch, 'stays': launch}, budgets=Budget(0, why='a copy'))\n"
-    )
-    found = {c.variant: c for c in cudalab.check(str(tmp_path / "far.py"), device="cpu", only="host").cases}
-    assert found["strays"].status == "WRONG" and "reads or writes more than 64 KB after 'y'" in found["strays"].reason
-    assert found["stays"].status == "ok", found["stays"].reason
+    kernel = specs.kernel(tmp_path, "far", text, entries={"strays": specs.flat, "stays": specs.flat})
+    strays, stays = cpu_rows(Group(kernel, "small", (64,), dtype("float32")), "host")
+    assert strays.status == "WRONG" and "reads or writes more than 64 KB after 'y'" in strays.reason
+    assert stays.status == "ok", stays.reason

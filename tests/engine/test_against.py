@@ -7,17 +7,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from cpu_rows import cpu_rows
 
 from cudalab import Budget, Kernel, Launch, Scalar, backends, blocks
 from cudalab.base.errors import InputError
-from cudalab.cli import main
-from cudalab.device.cpu import Cpu
 from cudalab.device.operands import writing
 from cudalab.engine import against
 from cudalab.engine.groups import Group, Work
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases
 from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
@@ -67,44 +63,38 @@ def stand_in(monkeypatch):
     def bind(kernel, variant, kind, operands):
         kernel.launches(variant, operands.by_name(kernel))
         by = operands.scalars["by"] if "FACTOR * by" in kernel.cu.read_text().partition("}")[0] else 3
-
-        def prepare(on):
-            return lambda: np.multiply(on.inputs["x"], np.float32(2 * by), out=on.output)
-
-        return writing(prepare, operands)
+        return writing(lambda on: lambda: np.multiply(on.inputs["x"], np.float32(2 * by), out=on.output), operands)
 
     found = SimpleNamespace(devices=("cpu",), timed=False, budget="budgets", own_indexing=True, bind=bind,
                             missing=lambda device: None, variants=lambda kernel: tuple(kernel.entries))  # fmt: skip
     monkeypatch.setattr(backends, "by_name", lambda: {"host": found})
 
 
-def rows(group, old, only="host"):
-    (found,) = against.beside([group], str(old), Selection.of(only, ""))
-    job = Job(Cpu(), Selection.of(only, ""), (), 0, 0.01, lambda step: None)
-    return {case.label: case for case in cases(job, found)}
+def rows(group, folder, text, only):
+    """The present row of an entry, and that of the earlier `.cu` with this text."""
+    (folder / "old.cu").write_text(text)
+    (found,) = against.beside([group], str(folder / "old.cu"), Selection.of(only, ""))
+    present, old = cpu_rows(found, only)
+    assert (present.label, present.status, old.label) == (only, record.OK, f"{only} @ old")
+    assert (old.old, present.old) == (True, False)
+    return old
 
 
-def test_old_entries_stand_beside_the_present_ones_and_run_their_own_text(group, stand_in, tmp_path):
-    (tmp_path / "old.cu").write_text(TEXT.replace("FACTOR * by * x[i];\n}\n", "FACTOR * 3 * x[i];\n}\n", 1))
-    found = rows(group, tmp_path / "old.cu", "host:scale")
-    assert list(found) == ["host:scale", "host:scale @ old"]
-    assert found["host:scale"].status == record.OK
-    old = found["host:scale @ old"]
-    assert (old.status, old.old, found["host:scale"].old) == (record.WRONG, True, False)
-    assert "with by=" in old.reason  # it has the value of a scalar in its code, and the present one has not
-
-
-def test_an_entry_that_the_old_file_lacks_is_skipped_with_the_reason(group, stand_in, tmp_path):
-    (tmp_path / "old.cu").write_text(TEXT[: TEXT.index("__global__ void scale_more")])
-    found = rows(group, tmp_path / "old.cu", "host:scale_more")
-    assert found["host:scale_more"].status == record.OK
-    case = found["host:scale_more @ old"]
-    assert case.status == record.SKIPPED
-    assert case.reason == "the old scale.cu has no __global__ function scale_more"
-    (tmp_path / "old.cu").write_text(TEXT.replace("int n, float by", "int n"))
-    case = rows(group, tmp_path / "old.cu", "host:scale")["host:scale @ old"]
-    assert case.status == record.SKIPPED
-    assert case.reason.startswith("the old scale.cu does not fit this spec: scale")
+@pytest.mark.parametrize(
+    ("text", "entry", "status", "reason"),
+    [
+        # It has the value of a scalar in its code, and the present one has not.
+        (TEXT.replace("FACTOR * by * x[i];\n}\n", "FACTOR * 3 * x[i];\n}\n", 1), "scale", record.WRONG, "with by="),
+        (TEXT[: TEXT.index("__global__ void scale_more")], "scale_more", record.SKIPPED,
+         "the old scale.cu has no __global__ function scale_more"),
+        (TEXT.replace("int n, float by", "int n"), "scale", record.SKIPPED,
+         "the old scale.cu does not fit this spec: scale"),
+    ],
+    ids=["its own text", "no such entry", "another signature"],
+)  # fmt: skip
+def test_an_old_entry_stands_beside_the_present_one(group, stand_in, tmp_path, text, entry, status, reason):
+    old = rows(group, tmp_path, text, f"host:{entry}")
+    assert old.status == status and reason in old.reason
 
 
 def test_a_revision_has_its_own_text_and_headers(group, tmp_path):
@@ -116,21 +106,17 @@ def test_a_revision_has_its_own_text_and_headers(group, tmp_path):
     group.kernel.cu.write_text(TEXT + "// new\n")
     (found,) = against.beside([group], "git:HEAD", Selection())
     old = found.kernel.with_cu(found.old).cu
-    assert (old.name, old.read_text(), old.with_name("factor.cuh").read_text()) == (
-        "scale.cu", TEXT, "#define FACTOR 2\n",
-    )  # fmt: skip
+    texts = (old.read_text(), old.with_name("factor.cuh").read_text())
+    assert (old.name, *texts) == ("scale.cu", TEXT, "#define FACTOR 2\n")
     assert found.files["scale.old.cu"] == old
-    for revision, said in (
-        ("nowhere", "no revision 'nowhere' in "),
-        ("-x", "no revision '-x'"),
-        ("", "no revision ''"),
-    ):
-        with pytest.raises(InputError, match=said):
-            against.beside([group], f"git:{revision}", Selection())
     git(tmp_path, "rm", "-q", "--cached", "mine/scale.cu")
     git(tmp_path, "commit", "-qm", "two")
-    with pytest.raises(InputError, match=r"scale\.cu does not exist in HEAD; give an older file, or another REV"):
-        against.beside([group], "git:HEAD", Selection())
+    for revision, said in (
+        ("nowhere", "no revision 'nowhere' in "), ("-x", "no revision '-x'"), ("", "no revision ''"),
+        ("HEAD", r"scale\.cu does not exist in HEAD; give an older file, or another REV"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            against.beside([group], f"git:{revision}", Selection())
 
 
 def test_a_worker_gets_the_same_group(tmp_path):
@@ -140,31 +126,19 @@ def test_a_worker_gets_the_same_group(tmp_path):
     assert there.old == group.old
 
 
-def test_what_cannot_be_compared_is_refused(group, tmp_path, monkeypatch):
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    old = tmp_path / "old.cu"
-    old.write_text(TEXT)
-    other = Group(find.kernel("plus_one"), "tiny", (40,), dtype("float32"))
-    for groups, given, only, said in (
-        ([group], tmp_path / "gone.cu", "", r"gone.cu is not there; give the old .cu, or git:REV"),
-        ([group], tmp_path, "", "is a folder; give a file"),
-        ([group], "git:HEAD", "", "scale.cu is in no git repository .* give --against OLD.cu"),
-        ([group, other], old, "", "is one .cu, and the kernels are scale, plus_one; name one, or give git:REV"),
-        ([group], old, "numpy", "none is left to run; check --only and --skip"),
-    ):
-        with pytest.raises(InputError, match=said):
-            against.beside(groups, str(given), Selection.of(only, ""))
-
-
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("given", "only", "said"),
     [
-        (("--against", "a.cu", "--baseline", "b.json"), "give one of the two"),
-        (("--against", "a.cu", "--force"), "--force is only for a comparison; add --baseline FILE"),
-        (("--against", ""), "--against is empty; give the name of a file"),
+        ("gone.cu", "", r"gone.cu is not there; give the old .cu, or git:REV"),
+        (".", "", "is a folder; give a file"),
+        ("git:HEAD", "", "scale.cu is in no git repository .* give --against OLD.cu"),
+        ("mine/scale.cu", "", "is one .cu, and the kernels are scale, plus_one; name one, or give git:REV"),
+        ("mine/scale.cu", "numpy", "none is left to run; check --only and --skip"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(words, said):
-    done = CliRunner().invoke(main, ["bench", "plus_one", *words])
-    assert done.exit_code == 2
-    assert said in " ".join(done.output.split())
+def test_what_cannot_be_compared_is_refused(group, tmp_path, monkeypatch, given, only, said):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    other = Group(find.kernel("plus_one"), "tiny", (40,), dtype("float32"))
+    with pytest.raises(InputError, match=said):
+        against.beside([group, other] if "plus_one" in said else [group], given, Selection.of(only, ""))

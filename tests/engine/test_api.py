@@ -5,11 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
+from commands import invoke, ran, refused
 
 import cudalab
 from cudalab.call import fast_path
-from cudalab.cli import main
 from cudalab.device.operands import Operands, returning, writing
 from cudalab.engine import plan
 from cudalab.engine.job import Job
@@ -21,22 +20,19 @@ from cudalab.results import comparable, record
 from cudalab.results.record import Case, Machine
 
 
-def rounds(seconds):
-    return [[seconds * (1 + i / 1000)] for i in range(12)]
-
-
 def run(modes="launch,api"):
     """Ours, faster in a call and slower in a call that allocates, beside eager PyTorch."""
-
-    def case(backend, cold, api):
-        kinds = {"launch": ("cold", cold), "api": ("api", api)}
-        times = {kind: rounds(time) for mode, (kind, time) in kinds.items() if mode in modes.split(",") and time}
-        return Case("gelu", "small", (1000,), "float32", backend, nbytes=8000, times=times)
-
-    cases = [case("pycuda", 1e-6, 3e-6), case("torch_eager", 2e-6, 12e-6), case("host", 4e-6, 0)]
-    copy = Case("gelu", "small", (1000,), "float32", "copy", status=record.CEILING, nbytes=8000)
+    seconds = {"pycuda": (1e-6, 3e-6), "torch_eager": (2e-6, 12e-6), "host": (4e-6, 0), "copy": (0, 0)}
+    cases = []
+    for backend, each in seconds.items():
+        kinds = zip(("launch", "api"), ("cold", "api"), each, strict=True)
+        times = {
+            kind: [[time * (1 + i / 1000)] for i in range(12)] for mode, kind, time in kinds if time and mode in modes
+        }
+        status = record.CEILING if backend == "copy" else record.OK
+        cases.append(Case("gelu", "small", (1000,), "float32", backend, status=status, nbytes=8000, times=times))
     machine = Machine("cuda", "NVIDIA H200")
-    return Results(record.FORMAT, record.VERSION, "2026-01-01", {"modes": modes}, machine, cases=[*cases, copy])
+    return Results(record.FORMAT, record.VERSION, "2026-01-01", {"modes": modes}, machine, cases=cases)
 
 
 def test_the_table_has_a_column_and_ratios_keep_to_one_kind():
@@ -63,53 +59,30 @@ def test_a_run_of_api_alone_has_no_bandwidth():
 
 
 @pytest.mark.process
-def test_without_a_gpu_it_says_what_to_type():
-    done = CliRunner().invoke(main, ["bench", "gelu", "--modes", "api", "--device", "cpu"])
-    assert done.exit_code == 2
-    said = " ".join(done.output.split())
-    assert "--modes api needs a GPU, and the CPU was asked for" in said
-    assert "--modes launch takes the wall time of a call" in said
-    done = CliRunner().invoke(main, ["bench", "gelu", "--modes", "energy"])
-    assert (done.exit_code, "write --modes launch,energy" in done.output) == (2, True)
-
-
-@pytest.mark.process
 def test_beside_launch_on_the_cpu_what_needs_a_gpu_adds_nothing(tmp_path):
     kept = tmp_path / "r.json"
-    command = [
-        "bench",
-        "plus_one",
-        "--modes",
-        "launch,api",
-        "--energy",
-        "--sustained",
-        "--device",
-        "cpu",
-        "--sizes",
-        "1000",
-        "--only",
-        "numpy",
-    ]
-    done = CliRunner().invoke(main, [*command, "--budget", "0.01", "-o", str(kept)])
-    assert done.exit_code == 0, done.output
+    done = ran("bench", "plus_one", "--modes", "launch,api", "--energy", "--sustained", "--device", "cpu", "--sizes",
+               "1000", "--only", "numpy", "--budget", "0.01", "-o", kept)  # fmt: skip
     for mode in ("api", "energy", "sustained"):
         assert f"{mode}: not measured; " in done.output
     assert "energy: not measured; it needs a GPU, and the CPU was asked for (" in " ".join(done.output.split())
     run = cudalab.load(kept)
     assert {kind for case in run.cases for kind in case.times} == {"wall"}
     assert run.options["modes"] == "launch,api,energy,sustained"
-    again = CliRunner().invoke(main, ["bench", "--baseline", str(kept), "--energy"])
+    again = invoke("bench", "--baseline", kept, "--energy")
     assert "not comparable" not in again.output, again.output  # --energy alone counts as --modes
+    said = " ".join(refused("bench", "gelu", "--modes", "api", "--device", "cpu").split())
+    assert "--modes api needs a GPU, and the CPU was asked for" in said
+    assert "--modes launch takes the wall time of a call" in said
 
 
 def test_what_a_user_calls_is_made_ready_only_when_it_is_asked_for():
-    made = []
+    made, operands = [], Operands({}, None)
 
     def ready(on):
         made.append(on)
         return lambda: "result"
 
-    operands = Operands({}, None)
     assert writing(lambda on: lambda: None, operands).api is None
     bound = writing(lambda on: lambda: None, operands, ready)
     assert not made
@@ -121,14 +94,12 @@ def test_what_a_user_calls_is_made_ready_only_when_it_is_asked_for():
 
 
 def test_calls_allocate_as_compiled_programs_do_where_there_is_one_device():
-    def torch(devices, **guards):
-        c = SimpleNamespace(_dynamo=SimpleNamespace(guards=SimpleNamespace(**guards)))
-        return SimpleNamespace(_C=c, cuda=SimpleNamespace(device_count=lambda: devices))
+    def found(devices, **guards):
+        c = SimpleNamespace(_dynamo=SimpleNamespace(guards=SimpleNamespace(**guards))) if devices else None
+        return fast_path._allocator(SimpleNamespace(_C=c, cuda=SimpleNamespace(device_count=lambda: devices or 1)))
 
-    assert fast_path._allocator(torch(1, _empty_strided_cuda=max)) is max
-    assert fast_path._allocator(torch(2, _empty_strided_cuda=max)) is None
-    assert fast_path._allocator(torch(1)) is None
-    assert fast_path._allocator(SimpleNamespace(_C=None, cuda=torch(1).cuda)) is None
+    assert found(1, _empty_strided_cuda=max) is max
+    assert [found(2, _empty_strided_cuda=max), found(1), found(0)] == [None] * 3
 
 
 @pytest.mark.wall

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import specs
 from cpu_rows import cpu_rows
 
-from cudalab import Budget, Kernel, Launch, Out, Work
+from cudalab import Budget, Launch, Out, Work
 from cudalab.backends import host
 from cudalab.base.errors import RaceError
 from cudalab.device.cpu import Cpu
@@ -34,15 +35,11 @@ __global__ void workspace{ARGUMENTS} {{ T; y[t] = 2 * x[63 - t] + work[t], z[t] 
 
 def kernel(tmp_path, *entries):
     """y is twice x in reverse; z is 0 in its first elements."""
-
-    def launch(x, y, z, work):
-        return Launch((1,), (64,), (x, y, z, work))
-
-    return Kernel(
-        file=str(tmp_path / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (64,)}, edges=(),
+    return specs.spec(
+        tmp_path, None, CU, sizes={"small": (64,)}, edges=(), budgets=Budget(0),
         outputs={"y": Out(lambda x: 2 * x[::-1]), "z": Out(check=lambda z: bool((z[:9] == 0).all()))},
-        workspace={"work": Work("float32")}, entries=dict.fromkeys(entries, launch), budgets=Budget(0),
-        shapes={"x": "n", "y": "n", "z": "n", "work": "n"},
+        workspace={"work": Work("float32")}, shapes={"x": "n", "y": "n", "z": "n", "work": "n"},
+        entries=dict.fromkeys(entries, lambda x, y, z, work: Launch((1,), (64,), (x, y, z, work))),
     )  # fmt: skip
 
 
@@ -77,20 +74,18 @@ def early(name):
 
 
 def test_the_array_is_named_that_is_read_too_early(tmp_path):
-    said, certain = cause(tmp_path, early("y"))
-    assert said.startswith('y is read before it is written: zero it in the kernel, or give outputs={"y": Out(fill=0)}')
-    assert not certain and cause(tmp_path, early("z"))[0].startswith("z is read before it is written: zero it")
-    said, _ = cause(tmp_path, early("work"))
-    assert said.startswith("work is read before it is written: is a barrier or a fence missing before the read? If not")
-    assert said.endswith('zero it in the kernel, or give workspace={"work": Work(fill=0)}')
-
-
-def test_it_is_named_too_where_the_result_is_wrong_whatever_the_array_holds(tmp_path):
-    def run(x, y, z, work):
+    def adds(x, y, z, work):
+        """Is wrong whatever the workspace holds."""
         y[:] = x + work
         z[:], work[:] = 0, 0
 
-    assert cause(tmp_path, run)[0].startswith("work is read before it is written: is a barrier or a fence missing")
+    said, certain = cause(tmp_path, early("y"))
+    assert said.startswith('y is read before it is written: zero it in the kernel, or give outputs={"y": Out(fill=0)}')
+    assert not certain and cause(tmp_path, early("z"))[0].startswith("z is read before it is written: zero it")
+    fence = "work is read before it is written: is a barrier or a fence missing before the read? If not"
+    said, _ = cause(tmp_path, early("work"))
+    assert said.startswith(fence) and said.endswith('zero it in the kernel, or give workspace={"work": Work(fill=0)}')
+    assert cause(tmp_path, adds)[0].startswith(fence)
 
 
 @pytest.mark.parametrize(
@@ -113,16 +108,14 @@ def test_a_race_goes_before_what_memory_held_and_is_looked_for_until_it_is_found
         raise AssertionError
 
     raced = {}
-    ways = [("in reverse order", nothing), ("under the race detector", race)]
-    assert cause(tmp_path, early("work"), raced, ways) == ("k: race on 4 bytes", True)
-    assert cause(tmp_path, early("work"), raced, [("under the race detector", nothing)]) == ("k: race on 4 bytes", True)
+    for ways in ([("in reverse order", nothing), ("under the race detector", race)], [("under the race", nothing)]):
+        assert cause(tmp_path, early("work"), raced, ways) == ("k: race on 4 bytes", True)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("limit", [host.RACED, 0])  # 0: as for large arrays
 def test_a_row_says_the_race_or_the_workspace_beside_the_values(tmp_path, monkeypatch, limit):
     monkeypatch.setattr(host, "RACED", limit)
-    (tmp_path / "k.cu").write_text(CU)
     k, job = kernel(tmp_path, "races", "workspace"), Job(Cpu(), Selection(only=("host",)), (), 0, 0.01, lambda s: None)
     races, workspace = (row.reason for row in cases(job, Group(k, "small", (64,), F32)))
     assert races.startswith("y: ") and " values differ" in races
@@ -133,22 +126,19 @@ def test_a_row_says_the_race_or_the_workspace_beside_the_values(tmp_path, monkey
 
 @pytest.mark.sweep
 def test_a_maximum_that_starts_at_a_local_variable_without_a_value_shows_at_negative_inputs(tmp_path):
-    (tmp_path / "k.cu").write_text(
-        "".join(
-            f"__global__ void {name}(const float* x, float* y) {{ float top[2]{first};\n"
-            "    for (int k = 0; k < 8; ++k) top[k % 2] = fmaxf(top[k % 2], x[8 * threadIdx.x + k]);\n"
-            "    y[threadIdx.x] = fmaxf(top[0], top[1]); }\n"
-            for name, first in (("right", " = {-INFINITY, -INFINITY}"), ("wrong", ""), ("least", " = {-1e30f, -1e30f}"))
-        )
+    begins = {"right": " = {-INFINITY, -INFINITY}", "wrong": "", "least": " = {-1e30f, -1e30f}"}
+    text = "".join(
+        f"__global__ void {name}(const float* x, float* y) {{ float top[2]{first};\n"
+        "    for (int k = 0; k < 8; ++k) top[k % 2] = fmaxf(top[k % 2], x[8 * threadIdx.x + k]);\n"
+        "    y[threadIdx.x] = fmaxf(top[0], top[1]); }\n"
+        for name, first in begins.items()
     )
-    k = Kernel(
-        file=str(tmp_path / "k.py"), summary="k", dtypes=("float32",), sizes={"small": (32,)}, edges=(),
-        reference=lambda x: x.max(axis=1), shapes={"x": "rows 8", "y": "rows"}, budgets=Budget(0),
-        entries=dict.fromkeys(("right", "wrong", "least"), lambda x, y: Launch((1,), (32,), (x, y))),
+    k = specs.kernel(
+        tmp_path, text=text, sizes={"small": (32,)}, reference=lambda x: x.max(axis=1),
+        shapes={"x": "rows 8", "y": "rows"}, entries=dict.fromkeys(begins, lambda x, y: Launch((1,), (32,), (x, y))),
     )  # fmt: skip
     right, wrong, _ = cpu_rows(Group(k, "32, negative", (32,), F32, values="negative"), "host")
     assert right.status == "ok" and wrong.status == "WRONG" and "[0] got 0, want -1" in wrong.reason
-    said = "(under the race detector, where a local variable without a value is 0, and"
-    assert said in wrong.reason
+    assert "(under the race detector, where a local variable without a value is 0, and" in wrong.reason
     right, _, least = cpu_rows(Group(k, "32, neginf", (32,), F32, values="neginf"), "host")
     assert right.status == "ok" and least.reason.endswith("begin at a finite number instead of -INFINITY?)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -60,26 +59,25 @@ SHOWN = ("gelu", "matmul", "bias_gelu")  # each of its kind: the others are like
 )
 def test_each_kernel_of_the_lab_fills_cards_of_all_sizes(name):
     kernel = find.kernel(name)
-    found = [fit.fitted(group(kernel), room) for room in (CPU, *map(card, (8, 24, 80, 141)))]
-    for one, room in zip(found, (CPU, *map(card, (8, 24, 80, 141))), strict=True):
+    on_cpu, *found = (fit.fitted(group(kernel), room) for room in (CPU, *map(card, (8, 24, 80, 141))))
+    for one in (on_cpu, *found):
         kernel.accepts(one.shape)
         assert "x".join(map(str, one.shape)) in one.fitted
-        if room is CPU:
-            assert 2**19 <= kernel.elements(one.shape) <= fit.ON_CPU
-    assert all(kernel.elements(less.shape) <= kernel.elements(more.shape) for less, more in pairwise(found[1:]))
-    assert kernel.elements(found[3].shape) >= 2 * kernel.elements(found[1].shape)
+    assert 2**19 <= kernel.elements(on_cpu.shape) <= fit.ON_CPU
+    elements = [kernel.elements(one.shape) for one in found]
+    assert elements == sorted(elements) and elements[2] >= 2 * elements[0]
 
 
 def test_the_run_takes_the_share(tmp_path):
-    kernel = rows_of(tmp_path)
-    for share, room in ((0.8, card(80)), (0.4, card(80)), (0.8, card(8))):
+    kernel, usual = rows_of(tmp_path), card(80)
+    for share, room in ((0.8, usual), (0.4, usual), (0.8, card(8))):
         one = fit._answer(group(kernel, f"fit:{share}"), room)
         assert 0.9 < one.nbytes / room.within(share) <= 1
         assert one.shape[1] == 1000
-    launch_only = replace(card(80), modes=("launch",), labels=LABELS[:1])
-    assert fit.fitted(group(kernel), launch_only).shape[0] > 2 * fit.fitted(group(kernel), card(80)).shape[0]
-    less = replace(card(80), free=card(80).free - (100 << 20))  # another program's, which changes no size
-    assert fit.fitted(group(kernel), less).shape == fit.fitted(group(kernel), card(80)).shape
+    rows = fit.fitted(group(kernel), usual).shape[0]
+    assert fit.fitted(group(kernel), replace(usual, modes=("launch",), labels=LABELS[:1])).shape[0] > 2 * rows
+    less = replace(usual, free=usual.free - (100 << 20))  # another program's, which changes no size
+    assert fit.fitted(group(kernel), less).shape[0] == rows
 
 
 def test_what_a_launch_and_the_spec_refuse_bounds_it(tmp_path):
@@ -96,22 +94,21 @@ def test_what_a_launch_and_the_spec_refuse_bounds_it(tmp_path):
     kept = fit.fitted(group(rows_of(tmp_path, short)), card(80))
     assert kept.shape[0] <= 65_535 and kept.shape[1] <= 3000
     assert "blocks in y and z" in kept.fitted or "3000 elements at most" in kept.fitted
-    both = rows_of(tmp_path, entries={"k": lambda x, y: flat(x, y), "other": lambda x, y: 1 / 0})
+    both = rows_of(tmp_path, entries={"k": flat, "other": lambda x, y: 1 / 0})
     assert fit.fitted(group(both), card(8)).shape[1] == 1000  # an entry that never launches bounds nothing
-    multiple = fit.fitted(group(rows_of(tmp_path, dims={"r": "multiple of 8"}, edges=((8, 1), (16, 33)))), card(8))
-    assert multiple.shape[0] % 8 == 0
+    multiple = rows_of(tmp_path, dims={"r": "multiple of 8"}, edges=((8, 1), (16, 33)))
+    assert fit.fitted(group(multiple), card(8)).shape[0] % 8 == 0
 
 
 def test_the_reference_the_machine_and_the_processor_bound_it(tmp_path, monkeypatch):
-    kernel = rows_of(tmp_path)
-    assert "no array has more than 4,194,304 elements" in fit.fitted(group(kernel), CPU).fitted
-    scarce = fit.fitted(group(kernel), card(80, host=GIB))
-    assert "of the machine's memory" in scarce.fitted
+    one = group(rows_of(tmp_path))
+    assert "no array has more than 4,194,304 elements" in fit.fitted(one, CPU).fitted
+    assert "of the machine's memory" in fit.fitted(one, card(80, host=GIB)).fitted
     monkeypatch.setattr(fit, "reference_cost", lambda *more: 1 / 0)
     with pytest.raises(Unavailable, match="no size was found that fits: ZeroDivisionError"):
-        fit.fitted(group(kernel), CPU)
+        fit.fitted(one, CPU)
     monkeypatch.setattr(fit, "reference_cost", lambda kernel, dtype, shape, *more: (1e-12 * np.prod(shape) ** 2, 1.0))
-    slow = fit.fitted(group(kernel), card(80))
+    slow = fit.fitted(one, card(80))
     assert "the reference takes more than 20 s" in slow.fitted
     assert (np.prod(slow.shape) * 1.0) ** 2 * 1e-12 <= 20
 
@@ -127,18 +124,16 @@ def test_dimensions_in_proportion_and_inputs_that_a_function_makes(tmp_path):
 
 
 def test_a_baseline_keeps_its_size_and_too_little_memory_is_said(tmp_path):
-    kernel = rows_of(tmp_path)
-    known = [Case(group(kernel).name, "fit", (7, 1000), "float32", "numpy", "")]
-    assert fit.fitted(group(kernel), CPU, known).shape == (7, 1000)
-    known[0].shape = fit.fitted(group(kernel), card(141)).shape
-    rows = known[0].shape[0]
-    assert fit.fitted(group(kernel), card(141), known).shape == known[0].shape
-    with pytest.raises(
-        Unavailable, match=f"baseline's size is {rows}x1000; a run at it needs .* take a baseline on this"
-    ):
-        fit.fitted(group(kernel), card(80), known)
+    one = group(rows_of(tmp_path))
+    largest = fit.fitted(one, card(141)).shape
+    for shape, room in (((7, 1000), CPU), (largest, card(141))):
+        known = [Case(one.name, "fit", shape, "float32", "numpy", "")]
+        assert fit.fitted(one, room, known).shape == shape
+    said = f"baseline's size is {largest[0]}x1000; a run at it needs .* take a baseline on this"
+    with pytest.raises(Unavailable, match=said):
+        fit.fitted(one, card(80), known)
     with pytest.raises(Unavailable, match=r"no size fits into 4\d\d B, .*not 64x100, .*give a larger share"):
-        fit.fitted(group(kernel, "fit:1e-7"), CPU)
+        fit.fitted(group(one.kernel, "fit:1e-7"), CPU)
 
 
 @pytest.mark.parametrize("text", ["fit:0", "fit:2", "fit:x", "fit:nan", "fit:-1", "fit:101%"])
@@ -151,11 +146,8 @@ def test_a_share_is_above_0_and_up_to_1(text):
 
 def test_the_forms_of_a_share():
     found = parse("fit,Fit:50%,fit:0.5,k=2", {"small": (1,), "large": (9,)}, fit=True)
-    assert {label: size.fit for label, size in found.items()} == {
-        "fit,k=2": 0.8,
-        "fit:50%,k=2": 0.5,
-        "fit:0.5,k=2": 0.5,
-    }
+    shares = {"fit,k=2": 0.8, "fit:50%,k=2": 0.5, "fit:0.5,k=2": 0.5}
+    assert {label: size.fit for label, size in found.items()} == shares
     assert parse("fit", {"fit": (3,)})["fit"].shape == (3,)  # a name of the spec comes first
 
 

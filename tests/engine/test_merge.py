@@ -27,8 +27,7 @@ def test_rounds_stand_one_process_after_the_other():
         case(times={"cold": [[4.0], [4.5]], "hot": [[7.0]]}),
     )
     assert row.times == {"cold": [[1.0], [2.0], [3.0], [4.0], [4.5]], "hot": [[5.0], [6.0], [7.0]]}
-    assert row.processes == {"cold": [2, 1, 2], "hot": [1, 1, 1]}
-    assert row.notes == []
+    assert (row.processes, row.notes) == ({"cold": [2, 1, 2], "hot": [1, 1, 1]}, [])
 
 
 def test_a_kind_that_one_process_lacks_is_kept_and_said():
@@ -45,6 +44,11 @@ def test_a_row_that_is_bad_in_one_process_has_no_times(status):
     row = one(case(), case(status=status, reason="because", parity=parity, quantities={"idle_w": 75.0}))
     assert (row.status, row.reason, row.times, row.processes) == (status, "in process 2 of 3: because", {}, {})
     assert (row.parity, row.quantities) == (parity, {})
+    row = one(case(status=record.SKIPPED, reason="install it", times={}), None)
+    assert (row.status, row.reason, row.processes) == (record.SKIPPED, "install it", {})
+    late = case(status=record.WRONG, reason="2 of 4 values differ")
+    row = one(case(), case(status=record.ERROR, reason="it failed"), late)  # the worst status is the row's
+    assert (row.status, row.reason) == (record.WRONG, "in process 3 of 3: 2 of 4 values differ")
 
 
 @pytest.mark.parametrize("status", [record.ERROR, record.SKIPPED])
@@ -54,17 +58,6 @@ def test_a_process_that_only_helps_and_fails_costs_no_times_of_the_others(status
     assert row.notes == ["no times of process 3, which only helps: because"]
     assert one(case(), case(status=status, times={}), needed=1).notes  # no other process has more times
     assert one(case(), case(status=record.WRONG, times={}), needed=1).status == record.WRONG
-
-
-def test_a_row_that_the_first_process_cannot_take_keeps_its_reason():
-    row = one(case(status=record.SKIPPED, reason="install it", times={}), None)
-    assert (row.status, row.reason, row.processes) == (record.SKIPPED, "install it", {})
-
-
-def test_the_worst_status_is_the_rows():
-    late = case(status=record.WRONG, reason="2 of 4 values differ")
-    row = one(case(), case(status=record.ERROR, reason="it failed"), late)
-    assert (row.status, row.reason) == (record.WRONG, "in process 3 of 3: 2 of 4 values differ")
 
 
 def test_the_worst_comparison_is_kept_whole():
@@ -86,14 +79,14 @@ def test_what_else_a_row_says():
     assert row.quantities == {"nodes": 4.0, "bytes": 2.0}
 
 
-def test_what_slowed_any_process_down_is_kept():
-    def copy(reasons):
-        return case("copy", status=record.CEILING, condition={"sm_hz": 1e9, "power_w": 300.0, "throttled": reasons})
-
-    row = one(copy(""), copy("power cap"), copy("thermal slowdown, power cap"))
-    assert row.status == record.CEILING
-    assert row.condition == {"sm_hz": 1e9, "power_w": 300.0, "throttled": "power cap, thermal slowdown"}
-    assert one(copy(""), copy(""), copy("")).condition["throttled"] == ""
+@pytest.mark.parametrize(
+    ("reasons", "kept"),
+    [(("", "power cap", "thermal slowdown, power cap"), "power cap, thermal slowdown"), (("", "", ""), "")],
+)
+def test_what_slowed_any_process_down_is_kept(reasons, kept):
+    seen = {"sm_hz": 1e9, "power_w": 300.0}
+    row = one(*(case("copy", status=record.CEILING, condition=seen | {"throttled": reason}) for reason in reasons))
+    assert (row.status, row.condition) == (record.CEILING, seen | {"throttled": kept})
     assert one(case(), case(), case()).condition == {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -43,10 +44,9 @@ def users(folder):
 
 
 def row(kernel, only=""):
-    selection = Selection.of(only, "")
     group = Group(kernel, "tiny", (40,), dtype("float32"))
     named = options.setup_of({"device": "cpu", "only": only, "skip": "", "seed": 0}, (), [group]).named
-    job = Job(Cpu(), selection, (), 0, 0.01, lambda step: None, named=named)
+    job = Job(Cpu(), Selection.of(only, ""), (), 0, 0.01, lambda step: None, named=named)
     return next(case for case in cases(job, group) if case.backend == "theirs")
 
 
@@ -69,16 +69,13 @@ def test_it_is_an_error_where_only_names_it_and_not_where_a_pattern_fits_it(libr
     assert (case.status, case.reason.count("does not work here")) == ("error", 1)
 
 
-def test_a_mistake_in_the_users_own_form_stays_an_error(library, tmp_path):
+def test_a_mistake_in_the_users_own_form_stays_an_error_and_a_wrong_answer_wrong(library, tmp_path):
     library.bind = lambda kernel, *rest: breaks() if kernel.name == "own" else working.bind(kernel, *rest)
     case = row(users(tmp_path))
     assert (case.status, case.reason) == ("error", GONE)
 
-
-def test_a_wrong_answer_stays_wrong(library, tmp_path):
     def bind(kernel, variant, kind, operands):
-        bound = working.bind(kernel, variant, kind, operands)
-        return bound.__class__(**{**vars(bound), "output": lambda: operands.inputs["x"] + 1})
+        return replace(working.bind(kernel, variant, kind, operands), output=lambda: operands.inputs["x"] + 1)
 
     library.bind = bind
     assert row(users(tmp_path)).status == record.WRONG

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
+import second_clock
 
 from cudalab.report.results import Results
 from cudalab.results import record
 from cudalab.results.record import Case, Machine
-
-FILE = Path(__file__).parents[2] / "bench" / "second_clock.py"
-
-
-@pytest.fixture(scope="module")
-def second_clock():
-    found = importlib.util.spec_from_file_location("second_clock", FILE)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 def run(*cases):
@@ -35,7 +23,7 @@ def case(size, ours, theirs=None, **more):
     return Case("gelu", size, (8,), "float32", "pycuda", "gelu_vec", times={"cold": cold}, cross=cross, **more)
 
 
-def test_the_table_tells_the_clocks_from_the_processes_and_from_recording(second_clock):
+def test_the_table_tells_the_clocks_from_the_processes_and_from_recording():
     found = run(
         case("small", 4.2e-6, 1.7e-6), case("tiny", 3.9e-6, 1.4e-6), case("large", 108e-6, 102e-6), case("odd", 1e-6)
     )
@@ -48,7 +36,7 @@ def test_the_table_tells_the_clocks_from_the_processes_and_from_recording(second
     ]
 
 
-def test_lacking_and_disagreeing_rows_are_faults(second_clock):
+def test_lacking_and_disagreeing_rows_are_faults():
     found = run(
         case("small", 4.2e-6, 1.7e-6), case("tiny", 4.2e-6, 1.7e-6), case("large", 97e-6, 100e-6),
         case("odd", 1e-6, notes=["records were lost"]), case("wrong", 1e-6, status=record.WRONG),
@@ -63,5 +51,5 @@ def test_lacking_and_disagreeing_rows_are_faults(second_clock):
     ("ours", "theirs", "apart"),
     [(12e-6, 10.29e-6, False), (12e-6, 10.31e-6, True), (102e-6, 101.9e-6, False), (104.1e-6, 100e-6, True)],
 )
-def test_either_tolerance_is_enough(second_clock, ours, theirs, apart):
+def test_either_tolerance_is_enough(ours, theirs, apart):
     assert second_clock.beyond(ours, theirs, 2e-6) is apart

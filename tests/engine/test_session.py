@@ -22,13 +22,14 @@ from cudalab.results import file
 from cudalab.results.record import Case, Machine
 from cudalab.timing import clock
 
+pytestmark = pytest.mark.process
+
 STEP = Step("a task", "start")
 
 
 @pytest.fixture
 def group(tmp_path):
-    (group,) = plan.groups([str(altered(tmp_path))], "small", "")
-    return group
+    return written(tmp_path)
 
 
 def opened(group, **more):
@@ -41,10 +42,15 @@ def task(name, files=None, value=21):
     return Task.of(f"handlers:{name}", Number(value), files or {})
 
 
-@pytest.mark.process
-def test_a_task_names_the_function_that_does_it(group):
+def written(folder, old="", new="", sizes="small"):
+    """The only group of a changed spec."""
+    (found,) = plan.groups([str(altered(folder, old, new))], sizes, "")
+    return found
+
+
+def test_a_task_names_the_function_that_does_it_and_a_check_alone_has_no_times(group):
     with opened(group) as session:
-        assert session.ask(task("doubled"), STEP, Number) == Number(42)
+        assert session.ask(task("doubled", group.files), STEP, Number) == Number(42)
         assert session.ask(task("modes"), STEP, list[str]) == ["launch"]
         with pytest.raises(Unavailable, match="not today"):
             session.ask(task("refuses"), STEP, Number)
@@ -54,19 +60,23 @@ def test_a_task_names_the_function_that_does_it(group):
         assert isinstance(death, Death) and death.crashed
         assert "was killed by SIGSEGV while it was at: start" in death.reason
         assert session.ask(task("doubled", value=1), STEP, Number) == Number(2)  # a new worker has taken its place
+        ((timed,), (checked,)) = (session.cases(group), session.cases(group, timed=False))
+        assert (timed.status, checked.status) == ("ok", "ok")
+        assert timed.times and not checked.times
+        group.kernel.cu.write_text(group.kernel.cu.read_text() + "\n")
+        with pytest.raises(CudalabError, match=f"{group.kernel.cu} has changed since this run began"):
+            session.ask(task("doubled", group.files), STEP, Number)
+        assert ["has changed since" in case.reason for case in session.cases(group)] == [True]
 
 
 def test_the_time_that_is_left_counts_loads(group):
     plain, loaded = opened(group), opened(group)
     loaded.setup.modes = ("launch", "energy", "sustained")
-    for session in (plain, loaded):
-        session.setup.processes = 2
-    more = loaded._sampled("cuda") - plain._sampled("cuda")
-    assert more == pytest.approx(sum(clock.LOADED.values()) / 2)
+    plain.setup.processes = loaded.setup.processes = 2
+    assert loaded._sampled("cuda") - plain._sampled("cuda") == pytest.approx(sum(clock.LOADED.values()) / 2)
     assert loaded._sampled("cpu") == plain._sampled("cpu")  # which has no loads
 
 
-@pytest.mark.process
 def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_note():
     (group,) = plan.groups([str(Path(__file__).parents[2] / "bench" / "examples" / "softmax.py")], "small", "")
     wanted = replace(group, size="fit", fit=0.8)
@@ -83,16 +93,6 @@ def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_n
     assert (case.size, tuple(case.shape), found.fitted in case.notes) == ("fit", found.shape, True)
 
 
-@pytest.mark.process
-def test_a_task_whose_files_have_changed_is_refused(group):
-    with opened(group) as session:
-        assert session.ask(task("doubled", group.files), STEP, Number) == Number(42)
-        group.kernel.cu.write_text(group.kernel.cu.read_text() + "\n")
-        with pytest.raises(CudalabError, match=f"{group.kernel.cu} has changed since this run began"):
-            session.ask(task("doubled", group.files), STEP, Number)
-
-
-@pytest.mark.process
 def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group, tmp_path):
     out, events = tmp_path / "r.json", []
 
@@ -114,16 +114,6 @@ def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group
     assert [case.label for case in last.finished.cases] == ["numpy"]
 
 
-@pytest.mark.process
-def test_a_check_alone_has_no_times(group):
-    with opened(group) as session:
-        (timed,) = session.cases(group)
-        (checked,) = session.cases(group, timed=False)
-    assert (timed.status, checked.status) == ("ok", "ok")
-    assert timed.times and not checked.times
-
-
-@pytest.mark.process
 def test_a_time_that_physics_forbids_is_refused_where_all_rows_pass(group, monkeypatch):
     """Every tool gets its rows from `cases`; the machine and the empty kernel are those of the session."""
     gpu = Machine("cuda", "a GPU", {"memory_clock_hz": 10**9, "memory_bus_bits": 4000, "l2_bytes": 0})
@@ -141,19 +131,15 @@ def test_a_time_that_physics_forbids_is_refused_where_all_rows_pass(group, monke
     assert [bool(case.times) for case in found] == [False, False, True]
 
 
-@pytest.mark.process
-def test_bytes_and_operations_of_the_spec_are_in_its_rows(tmp_path):
-    path = altered(tmp_path)
-    text = path.read_text()
-    assert "pointwise=True," in text
-    path.write_text(text.replace("pointwise=True,", "pointwise=True, bytes=lambda x: 8, flops=lambda x: 3 * x.size,"))
-    (group,) = plan.groups([str(path)], "1000", "")
+@pytest.mark.parametrize(
+    ("amount", "status", "said"),
+    [
+        ("8, flops=lambda x: 3 * x.size", "ok", "8 8 3000 "),
+        ("-1", "error", "bytes returns -1; return a whole number"),
+    ],
+)
+def test_bytes_and_operations_of_the_spec_are_in_its_rows(tmp_path, amount, status, said):
+    group = written(tmp_path, "pointwise=True,", f"pointwise=True, bytes=lambda x: {amount},")
     with opened(group) as session:
         (case,) = session.cases(group)
-    assert (case.status, case.nbytes, case.written, case.flops) == ("ok", 8, 8, 3000)
-    path.write_text(text.replace("pointwise=True,", "pointwise=True, bytes=lambda x: -1,"))
-    (group,) = plan.groups([str(path)], "1000", "")
-    with opened(group) as session:
-        (case,) = session.cases(group)
-    assert case.status == "error"
-    assert case.reason.endswith("bytes returns -1; return a whole number, 0 or more")
+    assert case.status == status and said in f"{case.nbytes} {case.written} {case.flops} {case.reason}"

@@ -6,11 +6,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
 from several import TAPS, adam, box, count, step
 
 from cudalab import Budget, Launch, Out, Scalar, Work
 from cudalab.base.errors import SpecError
-from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
 from cudalab.engine.kernel_round import cases
@@ -18,9 +18,14 @@ from cudalab.engine.selection import Selection
 from cudalab.spec.dtype import dtype
 
 
-def rows(kernel, only=("host", "numpy", "torch_eager", "rival"), name="float32", shape=None, modes=()):
-    job = Job(Cpu(), Selection(only=only), modes, 0, 0.01, lambda step: None)
-    return {c.label: c for c in cases(job, Group(kernel, "small", shape or kernel.sizes["small"], dtype(name)))}
+def rows(kernel, only=("host", "numpy", "torch_eager", "rival"), name="float32", modes=()):
+    group = Group(kernel, "small", kernel.sizes["small"], dtype(name))
+    return {case.label: case for case in cpu_rows(group, *only, modes=modes)}
+
+
+def host(kernel):
+    """The row of the entry that has the kernel's name."""
+    return rows(kernel, only=("host",))[f"host:{kernel.name}"]
 
 
 def torch_step(p, m, v, g, lr, b1, b2):
@@ -52,31 +57,31 @@ def test_a_workspace_and_a_filled_buffer_and_two_launches(tmp_path):
     assert {label: case.status for label, case in found.items()} == {"host:count": "ok", "numpy": "ok"}
 
 
+TOTAL = Out(lambda x: x.sum(keepdims=True))
+
+
 def test_a_buffer_without_its_fill_is_wrong(tmp_path):
     counts = Out(lambda x: np.array([(x <= 0).sum(), (x > 0).sum()]), dtype="int32")
-    total = Out(lambda x: x.sum(keepdims=True))
-    case = rows(count(tmp_path, outputs={"total": total, "counts": counts}), only=("host",))["host:count"]
+    case = host(count(tmp_path, outputs={"total": TOTAL, "counts": counts}))
     assert case.status == "WRONG" and case.reason.startswith("counts: ")
 
 
 @pytest.mark.sweep
 def test_a_later_output_is_judged_by_the_kernels_own_earlier_one(tmp_path):
-    outputs = {
-        "total": Out(lambda x: x.sum(keepdims=True)),
-        "counts": Out(lambda total: np.array([total[0] <= 0, total[0] > 0], np.int64), dtype="int32"),
-    }
     seen = []
 
     def later(total):
         seen.append(total.dtype)
-        return outputs["counts"].reference(total)
+        return np.array([total[0] <= 0, total[0] > 0], np.int64)
 
-    source = ("atomicAdd(&counts[x[i] > scalar_t(0)], 1u)", "(void)0", "total[0] = scalar_t(sum);",
-              "total[0] = scalar_t(sum); counts[0] = sum <= 0; counts[1] = sum > 0;")  # fmt: skip
-    kernel = count(tmp_path, outputs=outputs | {"counts": Out(later, dtype="int32")})
-    text = kernel.cu.read_text().replace(*source[:2]).replace(*source[2:]).replace(
-        "scalar_t* total, unsigned blocks", "scalar_t* total, unsigned* counts, unsigned blocks"
-    )  # fmt: skip
+    kernel = count(tmp_path, outputs={"total": TOTAL, "counts": Out(later, dtype="int32")})
+    text = kernel.cu.read_text()
+    for old, new in (
+        ("atomicAdd(&counts[x[i] > scalar_t(0)], 1u)", "(void)0"),
+        ("total[0] = scalar_t(sum);", "total[0] = scalar_t(sum); counts[0] = sum <= 0; counts[1] = sum > 0;"),
+        ("scalar_t* total, unsigned blocks", "scalar_t* total, unsigned* counts, unsigned blocks"),
+    ):
+        text = text.replace(old, new)
     kernel.cu.write_text(text)
 
     def launch(x, total, counts, partial):
@@ -89,10 +94,17 @@ def test_a_later_output_is_judged_by_the_kernels_own_earlier_one(tmp_path):
     assert np.dtype(np.float64) in seen  # of the kernel's rounded total
 
 
+FORGOTTEN = "return True, or a text that says what is wrong"
+
+
 @pytest.mark.parametrize(
     ("said", "status", "reason"),
-    [(True, "ok", ""), ("mean is off", "WRONG", "mean is off"), (False, "WRONG", "the check of total returns False")],
-)
+    [
+        (True, "ok", ""), ("mean is off", "WRONG", "total: mean is off"),
+        (False, "WRONG", "total: the check of total returns False"),
+        *[(said, "error", f"the check of total returns {said!r}; {FORGOTTEN}") for said in (None, "", 1, [])],
+    ],
+)  # fmt: skip
 def test_a_property_decides_where_no_value_can(tmp_path, said, status, reason):
     got = []
 
@@ -100,19 +112,11 @@ def test_a_property_decides_where_no_value_can(tmp_path, said, status, reason):
         got.append((total.shape, x.size))
         return said if total.any() else "nothing was written"
 
-    counts = count(tmp_path).outputs["counts"]
-    found = rows(count(tmp_path, outputs={"total": Out(check=check), "counts": counts}))
-    assert (found["host:count"].status, found["host:count"].parity.message) == (status, reason and f"total: {reason}")
+    found = rows(count(tmp_path, outputs={"total": Out(check=check), "counts": count(tmp_path).outputs["counts"]}))
+    assert found["host:count"].status == status and reason in found["host:count"].reason
+    assert bool(reason) == bool(found["host:count"].reason)
     assert found["numpy"].status == "skipped" and "total is judged by a check=" in found["numpy"].reason
     assert set(got) == {((1,), 3000)}
-
-
-@pytest.mark.parametrize("said", [None, "", 1, []])
-def test_a_check_that_forgets_its_return_verifies_nothing(tmp_path, said):
-    counts = count(tmp_path).outputs["counts"]
-    case = rows(count(tmp_path, outputs={"total": Out(check=lambda total: said), "counts": counts}))["host:count"]
-    assert case.status == "error"
-    assert f"the check of total returns {said!r}; return True, or a text that says what is wrong" in case.reason
 
 
 def test_scalars_are_rounded_once_for_both_sides(tmp_path):
@@ -123,33 +127,27 @@ def test_scalars_are_rounded_once_for_both_sides(tmp_path):
         return step(p, m, v, g, lr, b1, b2)
 
     scalars = {"lr": Scalar(lambda p: 1 / p.shape[0]), "b1": Scalar(0.9), "b2": Scalar(0.999)}
-    found = rows(adam(tmp_path, reference=reference, scalars=scalars), only=("host",))
-    assert found["host:adam"].status == "ok", found["host:adam"].reason
+    case = host(adam(tmp_path, reference=reference, scalars=scalars))
+    assert case.status == "ok", case.reason
     assert seen[0] == float(np.float32(1 / 3000))
     assert len(set(seen)) > 1 and all(value == float(np.float32(value)) for value in seen)  # a check tries another one
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"outputs": {"p": Out(), "m": Out()}}, "reference returns"),
-        ({"reference": lambda p, m, v, g, lr, b1, b2: (p, m)}, "reference returns"),
-    ],
+    "fields", [{"outputs": {"p": Out(), "m": Out()}}, {"reference": lambda p, m, v, g, lr, b1, b2: (p, m)}]
 )
-def test_a_reference_with_too_few_items_says_which_there_should_be(tmp_path, fields, message):
-    found = rows(adam(tmp_path, **fields), only=("host",))
-    assert message in found["host:adam"].reason and "return a tuple of p, m" in found["host:adam"].reason
+def test_a_reference_with_too_few_items_says_which_there_should_be(tmp_path, fields):
+    reason = host(adam(tmp_path, **fields)).reason
+    assert "reference returns" in reason and "return a tuple of p, m" in reason
 
 
 @pytest.mark.sweep
 def test_constants_are_set_before_each_launch(tmp_path):
-    assert rows(box(tmp_path), only=("host",))["host:box"].status == "ok"
     of_shapes = box(tmp_path, constants={"taps": lambda x: TAPS if x.size else TAPS[::-1].copy()})
-    assert rows(of_shapes, only=("host",))["host:box"].status == "ok"
+    doubled = box(tmp_path, constants={"taps": 2 * TAPS})  # the same code with other constants
+    kernels = (box(tmp_path), of_shapes, doubled, box(tmp_path))
+    assert [host(kernel).status for kernel in kernels] == ["ok", "ok", "WRONG", "ok"]
     assert not of_shapes.simple
-    twice = box(tmp_path, constants={"taps": 2 * TAPS})  # the same code with other constants
-    assert rows(twice, only=("host",))["host:box"].status == "WRONG"
-    assert rows(box(tmp_path), only=("host",))["host:box"].status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -162,56 +160,47 @@ def test_constants_are_set_before_each_launch(tmp_path):
     ],
 )
 def test_constants_that_do_not_fit_are_refused(tmp_path, constants, message):
-    found = rows(box(tmp_path, constants=constants), only=("host",))["host:box"]
+    found = host(box(tmp_path, constants=constants))
     assert found.status == "error" and message in found.reason, found.reason
 
 
-def broken(**fields):
-    return lambda folder: adam(folder, **fields)
-
-
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "fields", "message"),
     [
-        (broken(reference=None), "nothing says what p should be; give reference="),
-        (broken(scalars={"p": Scalar(1)}), "'p' is the name of two of these: arrays, scalars, workspace"),
-        (broken(output="q"), "output is 'q', and outputs names p, m, v; give one of the two"),
-        (broken(elementwise="p + 1"), "elementwise is an expression of one element"),
-        (broken(shapes={"q": "n"}), "shapes: no array named 'q'"),
-        (broken(shapes={"p": lambda p: p}), "shapes: p is an input; give words"),
-        (broken(outputs={"p": 1}), "outputs is {'p': 1}; give records by name, such as {'y': Out(dtype='int64')}"),
-        (lambda folder: Out(dtype="float8"), "Out: dtype is 'float8'; give one of float32, float16"),
-        (lambda folder: Out(fill="0"), "Out: fill is '0'; give a number, or None"),
-        (lambda folder: Scalar("1"), "Scalar: value is '1'; give a number or a function of inputs"),
-        (lambda folder: Scalar(1, "int9"), "Scalar: dtype is 'int9'; give one of"),
-        (lambda folder: adam(folder, scalars={"lr": Scalar(0.5, "int32"), "b1": Scalar(1), "b2": Scalar(1)}).scalars_of(
-            {}), "the scalar lr is 0.5; give a number that fits int32"),
-        (lambda folder: count(folder, workspace={"parts": Work()}), "shapes: no array named 'partial'; did you mean"),
-        (lambda folder: count(folder, shapes={"x": "n", "total": "1", "counts": "2"}), "shapes has no 'partial'"),
+        (adam, {"reference": None}, "nothing says what p should be; give reference="),
+        (adam, {"scalars": {"p": Scalar(1)}}, "'p' is the name of two of these: arrays, scalars, workspace"),
+        (adam, {"output": "q"}, "output is 'q', and outputs names p, m, v; give one of the two"),
+        (adam, {"elementwise": "p + 1"}, "elementwise is an expression of one element"),
+        (adam, {"shapes": {"q": "n"}}, "shapes: no array named 'q'"),
+        (adam, {"shapes": {"p": lambda p: p}}, "shapes: p is an input; give words"),
+        (adam, {"outputs": {"p": 1}}, "outputs is {'p': 1}; give records by name, such as {'y': Out(dtype='int64')}"),
+        (count, {"workspace": {"parts": Work()}}, "shapes: no array named 'partial'; did you mean"),
+        (count, {"shapes": {"x": "n", "total": "1", "counts": "2"}}, "shapes has no 'partial'"),
+        (Out, {"dtype": "float8"}, "Out: dtype is 'float8'; give one of float32, float16"),
+        (Out, {"fill": "0"}, "Out: fill is '0'; give a number, or None"),
+        (Scalar, {"value": "1"}, "Scalar: value is '1'; give a number or a function of inputs"),
+        (Scalar, {"value": 1, "dtype": "int9"}, "Scalar: dtype is 'int9'; give one of"),
     ],
 )  # fmt: skip
-def test_what_does_not_go_together_is_refused(tmp_path, make, message):
+def test_what_does_not_go_together_is_refused(tmp_path, make, fields, message):
     with pytest.raises(SpecError) as raised:
-        make(tmp_path)
+        make(**fields) if make in (Out, Scalar) else make(tmp_path, **fields)
     assert message in str(raised.value)
+
+
+def test_a_scalar_fits_its_dtype(tmp_path):
+    scalars = {"lr": Scalar(0.5, "int32"), "b1": Scalar(1), "b2": Scalar(1)}
+    with pytest.raises(SpecError, match=r"the scalar lr is 0\.5; give a number that fits int32"):
+        adam(tmp_path, scalars=scalars).scalars_of({})
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("make", [adam, count, box])
-def test_on_a_gpu_every_run_of_every_clock_is_judged(tmp_path, make):
-    """In this process: the specs of this file are no files of their own."""
-    from cudalab.device import cuda
-    from cudalab.device.open import open_gpu
-
-    device = open_gpu(0, cuda.missing())
-    try:
-        kernel = make(tmp_path)
-        only = ("pycuda",) if kernel.constants else ("pycuda", "cupy_raw")
-        job = Job(device, Selection(only=only), ("launch", "graph"), 0, 0.1, lambda step: None)
-        group = Group(kernel, "small", (3000,), dtype("float32"))
-        found = {c.label: c for c in cases(job, group)}
-    finally:
-        device.close()
+def test_on_a_gpu_every_run_of_every_clock_is_judged(gpu, tmp_path, make):
+    kernel = make(tmp_path)
+    only = ("pycuda",) if kernel.constants else ("pycuda", "cupy_raw")
+    job = Job(gpu, Selection(only=only), ("launch", "graph"), 0, 0.1, lambda step: None)
+    found = {c.label: c for c in cases(job, Group(kernel, "small", (3000,), dtype("float32")))}
     for label in (f"{backend}:{kernel.name}" for backend in only):
         assert found[label].status == "ok", found[label].reason
         assert {"cold", "hot", "call", "graph", "graph_cold"} <= set(found[label].times), found[label].notes
@@ -219,10 +208,9 @@ def test_on_a_gpu_every_run_of_every_clock_is_judged(tmp_path, make):
 
 def test_the_numpy_row_computes_a_later_output_from_the_earlier_one_as_it_was_rounded(tmp_path):
     """It computes in float32, not in the bfloat16 of the earlier output."""
-    outputs = {"total": Out(lambda x: x.sum(keepdims=True)), "third": Out(lambda total: total / 3, dtype="float32")}
-    kernel = count(tmp_path, outputs=outputs, shapes={"x": "n", "total": "1", "third": "1", "partial": "1"},
-                   dtypes=("bfloat16",), budgets=Budget(1),
-                   entries={"count": lambda x, total, third, partial: None})  # fmt: skip
+    kernel = count(tmp_path, outputs={"total": TOTAL, "third": Out(lambda total: total / 3, dtype="float32")},
+                   shapes={"x": "n", "total": "1", "third": "1", "partial": "1"}, dtypes=("bfloat16",),
+                   budgets=Budget(1), entries={"count": lambda x, total, third, partial: None})  # fmt: skip
     assert rows(kernel, only=("numpy",), name="bfloat16")["numpy"].status == "ok"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 from collections import Counter
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from cudalab import backends
 from cudalab.base import child
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device.cpu import Cpu
-from cudalab.engine import enough, supervisor, worker
+from cudalab.engine import enough, worker
 from cudalab.engine.groups import Group
 from cudalab.engine.job import Job
 from cudalab.engine.messages import Ready, Setup
@@ -29,10 +28,13 @@ from cudalab.results import record
 from cudalab.results.record import Case, Machine
 from cudalab.spec.dtype import DTYPES
 
+pytestmark = pytest.mark.process
+
 # `number()` is the number of the process that asks, from 1, among those that have asked. `judges(x)` says whether the
 # lab computes what is right, and writes down which process does, for which contents.
 NUMBERED = """
 import zlib
+from pathlib import Path
 
 PIDS, JUDGED = __file__ + ".pids", __file__ + ".judged"
 
@@ -40,7 +42,7 @@ PIDS, JUDGED = __file__ + ".pids", __file__ + ".judged"
 def number():
     with open(PIDS, "a") as file:
         file.write(f"{os.getpid()}\\n")
-    return list(dict.fromkeys(open(PIDS).read().split())).index(str(os.getpid())) + 1
+    return list(dict.fromkeys(Path(PIDS).read_text().split())).index(str(os.getpid())) + 1
 
 
 def judges(x):
@@ -54,19 +56,12 @@ def reference(x):
 """
 
 
-def numbered(folder, line):
+def numbered(folder, line, old="", new=""):
     """A spec whose reference begins with `line`; the variant numpy runs the reference in float32."""
-    return altered(folder, "\n\ndef reference(x):\n", f"{NUMBERED}    {line}\n")
-
-
-def judging(spec):
-    """How many processes computed what is right, for each of the contents."""
-    lines = set(spec.with_name("crash.py.judged").read_text().splitlines())
-    return Counter(line.split()[0] for line in lines).values()
-
-
-def three(*only, **options):
-    return rows(*only, **{"processes": 3, **options})
+    spec = altered(folder, "\n\ndef reference(x):\n", f"{NUMBERED}    {line}\n")
+    assert old in spec.read_text()
+    spec.write_text(spec.read_text().replace(old, new))
+    return spec
 
 
 def all_gone(workers):
@@ -78,7 +73,7 @@ def all_gone(workers):
 
 def test_each_group_is_done_by_three_processes_in_turn(workers, tmp_path):
     events, out = [], tmp_path / "r.json"
-    cases = three("numpy", "host:fine", sizes="small,medium", progress=events.append, output=out)
+    cases = rows("numpy", "host:fine", sizes="small,medium", processes=3, progress=events.append, output=out)
     for size in ("small", "medium"):
         case = cases[size, "numpy"]
         assert len(case.processes["wall"]) == 3
@@ -101,10 +96,12 @@ def test_on_the_cpu_one_process_is_the_default_and_for_what_times_nothing(worker
     assert cudalab.load(out).options["processes"] == 1
     run = cudalab.check(str(altered(tmp_path)), sizes="small", only="numpy", device="cpu")
     assert [case.status for case in run.cases] == ["ok"]
-    assert len(workers) == 2
+    assert rows("numpy", quick=True, budget=1.0, output=out)["numpy"].status == record.OK
+    options = cudalab.load(out).options
+    assert (options["processes"], options["budget"]) == (1, 0.2)
+    assert len(workers) == 3
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("processes", [1, 2])
 def test_what_works_beside_a_run_stops_whenever_times_are_taken(tmp_path, processes):
     """The reference is a variant too, which notes at each call whether the rest is quiet."""
@@ -125,29 +122,27 @@ def test_what_works_beside_a_run_stops_whenever_times_are_taken(tmp_path, proces
 
 
 def test_no_process_is_asked_for_what_none_can_time(workers):
-    assert three("host:fine", "host:exits")["host:fine"].status == record.OK
-    assert len(workers) == 4  # the first of the three died once
+    assert rows("host:fine", "host:exits", processes=2)["host:fine"].status == record.OK
+    assert len(workers) == 3  # the first of the two died once
 
 
-@pytest.mark.process
-def test_the_reference_is_computed_once_if_all_agree(tmp_path):
-    spec = numbered(tmp_path, "judges(x)")
-    assert len(three("numpy", spec=spec)["numpy"].processes["wall"]) == 3
-    assert max(sorted(judging(spec))[:-1]) == 1  # the last contents are met late, and not by every process
+@pytest.mark.parametrize(
+    ("line", "processes"),
+    [
+        ("judges(x)", 1),
+        # The second process negates a zero: right as well, but other bits.
+        ("if not judges(x) and number() == 2: return np.where(x == 0, -0.0, 2 * x)", 2),
+    ],
+)
+def test_the_reference_is_computed_again_only_where_a_result_differs(tmp_path, line, processes):
+    spec = numbered(tmp_path, line, "normal(shape)", "normal(shape).round(1)")
+    case = rows("numpy", spec=spec, processes=2)["numpy"]
+    assert (case.status, case.reason, len(case.processes["wall"])) == (record.OK, "", 2)
+    lines = set((tmp_path / "crash.py.judged").read_text().splitlines())
+    judging = Counter(line.split()[0] for line in lines).values()  # by how many processes, for each of the contents
+    assert max(sorted(judging)[:-1]) == processes  # the last contents are met late, and not by every process
 
 
-@pytest.mark.process
-def test_a_result_that_differs_is_compared_with_the_reference(tmp_path):
-    """The second process negates a zero: right as well, but other bits."""
-    spec = numbered(tmp_path, "if not judges(x) and number() == 2: return np.where(x == 0, -0.0, 2 * x)")
-    spec.write_text(spec.read_text().replace("standard_normal(shape)", "standard_normal(shape).round(1)"))
-    case = three("numpy", spec=spec)["numpy"]
-    assert (case.status, case.reason) == (record.OK, "")
-    assert len(case.processes["wall"]) == 3
-    assert max(sorted(judging(spec))[:-1]) == 2  # the last contents are met late, and not by every process
-
-
-@pytest.mark.process
 def test_a_verdict_holds_for_the_same_inputs_only(tmp_path):
     """Inputs that differ between the processes, and a result of the first that the others read from a file."""
     replay = """if not judges(x):
@@ -155,11 +150,10 @@ def test_a_verdict_holds_for_the_same_inputs_only(tmp_path):
         if number() == 1:
             np.save(kept, 2 * x)
         return np.load(kept)"""
-    spec = numbered(tmp_path, replay)
-    spec.write_text(spec.read_text().replace("rng.standard_normal(shape)", "(rng.random(shape) + 10 * number())"))
-    case = three("numpy", spec=spec)["numpy"]
+    spec = numbered(tmp_path, replay, "rng.standard_normal(shape)", "(rng.random(shape) + 10 * number())")
+    case = rows("numpy", spec=spec, processes=2)["numpy"]
     assert case.status == record.WRONG, case.reason
-    assert case.reason.startswith("in process 2 of 3: 1,000 of 1,000 values differ")
+    assert case.reason.startswith("in process 2 of 2: 1,000 of 1,000 values differ")
     assert re.search(r"\[\d+\] got 2\d\.\d+, want 4\d\.\d+", case.reason)
 
 
@@ -192,32 +186,38 @@ def going(monkeypatch):
     return seen
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(("room", "seen"), [(3, [(0, 3), (1, 2), (2, 1)]), (1, [(0, 1), (1, 1), (2, 1)])])
+@pytest.mark.parametrize(("room", "seen"), [(2, [(0, 2), (1, 1)]), (1, [(0, 1), (1, 1)])])
 def test_as_many_as_memory_has_room_for_prepare_before_anything_is_timed(going, monkeypatch, room, seen):
     monkeypatch.setattr(Team, "_at_once", lambda self, group: room)
-    assert len(three("numpy", budget=0.1)["numpy"].processes["wall"]) == 3
+    assert len(rows("numpy", processes=2, budget=0.1)["numpy"].processes["wall"]) == 2
     assert going == seen
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(("needed", "taken", "gone"), [(2, 2, [0, 1]), (3, 3, [0, 1, 2, 3])])
-def test_further_processes_time_what_is_not_known_well_enough(needed, taken, gone, going, monkeypatch, tmp_path):
+@pytest.fixture
+def up_to_four(monkeypatch):
+    """Two processes of which more may help, of which two prepare at once: a row is settled with `needed` of them."""
+
+    def run(needed, output=None):
+        def settled(cases, most):
+            return {"numpy"} if len(cases[0].processes["wall"]) >= needed else set()
+
+        monkeypatch.setattr(enough, "settled", settled)
+        monkeypatch.setattr(Setup, "most", lambda self, kind: 4)
+        monkeypatch.setattr(Team, "_at_once", lambda self, group: 2)
+        return rows("numpy", processes=2, budget=0.1, output=output)["numpy"]
+
+    return run
+
+
+@pytest.mark.parametrize(("needed", "gone"), [(2, [0, 1]), (3, [0, 1, 2, 3])])
+def test_further_processes_time_what_is_not_known_well_enough(up_to_four, needed, gone, going, tmp_path):
     """At most four; the fourth has prepared the group beside the third, and is let go where it is not needed."""
-
-    def settled(cases, most):
-        return {"numpy"} if len(cases[0].processes["wall"]) >= needed else set()
-
-    monkeypatch.setattr(enough, "settled", settled)
-    monkeypatch.setattr(Setup, "most", lambda self, kind: 4)
-    monkeypatch.setattr(Team, "_at_once", lambda self, group: 2)
-    case = three("numpy", processes=2, budget=0.1, output=tmp_path / "r.json")["numpy"]
-    assert len(case.processes["wall"]) == taken and min(case.processes["wall"]) > 0
+    case = up_to_four(needed, tmp_path / "r.json")
+    assert len(case.processes["wall"]) == needed and min(case.processes["wall"]) > 0
     assert [number for number, _ in going] == gone
     assert cudalab.load(tmp_path / "r.json").options["up_to"] == 4
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("step", "fail", "left", "notes"),
     [
@@ -225,9 +225,8 @@ def test_further_processes_time_what_is_not_known_well_enough(needed, taken, gon
         ("doing", (2,), 3, ["no times of process 3, which only helps: no memory is left"]),  # the fourth goes on
     ],
 )
-def test_a_process_that_may_help_and_cannot_is_done_without(monkeypatch, step, fail, left, notes):
+def test_a_process_that_may_help_and_cannot_is_done_without(up_to_four, monkeypatch, step, fail, left, notes):
     does = getattr(Supervisor, step)
-    monkeypatch.setattr(Team, "_at_once", lambda self, group: 2)
 
     def done(self, *given, **named):
         if self.setup.process in fail:
@@ -235,9 +234,7 @@ def test_a_process_that_may_help_and_cannot_is_done_without(monkeypatch, step, f
         return does(self, *given, **named)
 
     monkeypatch.setattr(Supervisor, step, done)
-    monkeypatch.setattr(enough, "settled", lambda cases, most: set())
-    monkeypatch.setattr(Setup, "most", lambda self, kind: 4)
-    case = three("numpy", processes=2, budget=0.1)["numpy"]
+    case = up_to_four(9)
     assert case.status == record.OK and [n > 0 for n in case.processes["wall"]][:2] == [True, True]
     assert sum(n > 0 for n in case.processes["wall"]) == left and case.notes[-1:] == notes
 
@@ -245,21 +242,15 @@ def test_a_process_that_may_help_and_cannot_is_done_without(monkeypatch, step, f
 def test_the_precision_of_a_row_and_not_its_value_decides_whether_it_is_settled():
     rng = np.random.default_rng(8)
 
-    def row(backend, seconds, between, processes=3):
-        levels = seconds * np.exp(between * rng.standard_normal(processes))
-        times = [
-            [float(level * (1 + 1e-3 * rng.standard_normal())) for _ in range(8)] for level in levels for _ in "four"
-        ]
+    def row(backend, seconds, between):
+        levels = seconds * np.exp(between * rng.standard_normal(3))
+        times = [[float(one * (1 + 1e-3 * rng.standard_normal())) for _ in range(8)] for one in levels for _ in "four"]
         case = Case("k", "s", (1,), "float32", backend, "f" if backend == "pycuda" else "")
-        case.times, case.processes = {"cold": times}, {"cold": [4] * processes}
+        case.times, case.processes = {"cold": times}, {"cold": [4] * 3}
         return case
 
-    ours = row("pycuda", 300e-6, 0.0002)
-    known, far, rough = (
-        row(*given)
-        for given in (("triton", 306e-6, 0.0002), ("torch_eager", 1e-3, 0.0002), ("torch_native", 300e-6, 0.02))
-    )
-    distant = row("torch_script", 600e-6, 0.02)
+    ours, known, far = (row("pycuda", 300e-6, 2e-4), row("triton", 306e-6, 2e-4), row("torch_eager", 1e-3, 2e-4))
+    rough, distant = row("torch_native", 300e-6, 0.02), row("torch_script", 600e-6, 0.02)
     failed = Case("k", "s", (1,), "float32", "numpy", status=record.ERROR)
     assert enough.settled([ours, known, far, failed], 8) == {"pycuda:f", "triton", "torch_eager", "numpy"}
     # Ours is what the rough one is compared with; a distant one needs no narrow interval.
@@ -293,50 +284,35 @@ def test_what_memory_has_room_for(monkeypatch, elements, modes, memory, cores, m
 
 # ---- a process that fails ----------------------------------------------------------------------------------------
 
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("where", "line", "status", "reason"),
-    [
-        ("reference", "return 3 * x", record.WRONG, "1,000 of 1,000 values differ by more than 0.5 ULP"),
-        ("reference", "raise ZeroDivisionError('no')", record.ERROR, "ZeroDivisionError: no (crash.py, line "),
-        ("inputs", "raise KeyError('w')", record.ERROR, "cannot make inputs and reference: KeyError: 'w' (crash.py, "),
-    ],
-)
-def test_what_fails_in_the_second_process_has_no_times(tmp_path, where, line, status, reason):
-    fails = f"number() == 2: {line}"
-    spec = numbered(tmp_path, f"if not judges(x) and {fails}" if where == "reference" else "number()")
-    if where == "inputs":
-        spec.write_text(spec.read_text().replace('    print("a print"', f'    if {fails}\n    print("a print"'))
-    case = three("numpy", spec=spec)["numpy"]
-    assert (case.status, case.times, case.processes) == (status, {}, {})
-    assert case.reason.startswith(f"in process 2 of 3: {reason}")
-    assert status == record.ERROR or not case.parity.ok
+TIMED = 'any(frame.name == "_time" for frame in __import__("traceback").extract_stack())'
+FAILS = {  # elements: where, what stands there, what the row says of it
+    1001: ("reference", "if not judges(x) and number() == 2: return 3 * x", "1,001 of 1,001 values differ"),
+    1002: ("reference", "if number() == 2: raise ZeroDivisionError('no')", "ZeroDivisionError: no (crash.py, line "),
+    1003: ("inputs", "if number() == 2: raise KeyError('w')", "cannot make inputs and reference: KeyError: 'w' ("),
+    1004: ("reference", f"if number() == 2 and {TIMED}: os.kill(os.getpid(), 9)", "the worker process was killed by"),
+}
 
 
-@pytest.mark.process
-@pytest.mark.wall
-@pytest.mark.sweep
-def test_a_second_process_that_is_killed(workers, tmp_path):
-    """In the middle of its timing; a new one takes its place, and the next group has all three."""
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    spec = numbered(tmp_path_factory.mktemp("failed"), "number()")
+    text = spec.read_text()
+    for n, (where, line, _) in FAILS.items():
+        head, size = ("shape, dtype, rng", "shape[0]") if where == "inputs" else ("x", "x.size")
+        text = text.replace(f"def {where}({head}):\n", f"def {where}({head}):\n    if {size} == {n}:\n        {line}\n")
+    spec.write_text(text)
+    return rows("numpy", "host:fine", spec=spec, sizes=",".join((*map(str, FAILS), "medium")), processes=2)
 
-    def kill(event):
-        if event.process == 2 and event.step == killed and len(workers) == 3:
-            os.kill(workers[1].pid, signal.SIGKILL)
 
-    slow = """import traceback
-        timing = any(frame.name == "_time" for frame in traceback.extract_stack())
-        if timing and not judges(x) and number() == 2:
-            time.sleep(1)"""
-    killed = supervisor.Step("crash small float32", "timing, wall", "numpy")
-    spec = numbered(tmp_path, slow.replace("\n    ", "\n"))
-    cases = three("numpy", "host:fine", sizes="small,medium", spec=spec, progress=kill)
-    assert cases["small", "numpy"].reason.startswith("in process 2 of 3: the worker process was killed by SIGKILL")
-    assert "while it ran numpy (timing, wall)" in cases["small", "numpy"].reason
-    assert cases["small", "host:fine"].status == record.OK
-    assert len(cases["medium", "numpy"].processes["wall"]) == 3
-    assert len(workers) == 4
-    assert all_gone(workers)
+@pytest.mark.xdist_group("team")
+@pytest.mark.parametrize("n", FAILS)
+def test_what_fails_in_the_second_process_has_no_times(failed, n):
+    case = failed[str(n), "numpy"]
+    assert (case.status, case.times, case.processes) == (record.WRONG if n == 1001 else record.ERROR, {}, {})
+    assert case.reason.startswith(f"in process 2 of 2: {FAILS[n][-1]}")
+    assert n != 1001 or not case.parity.ok
+    assert failed[str(n), "host:fine"].status == record.OK  # it is only checked, by the first process
+    assert len(failed["medium", "numpy"].processes["wall"]) == 2  # one that was killed has a successor
 
 
 def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
@@ -347,8 +323,8 @@ def test_a_process_that_does_not_start_ends_the_run(monkeypatch, workers):
         return command(*given) if len(started) == 1 else [*command(*given)[:1], "-c", "import os; os._exit(7)"]
 
     monkeypatch.setattr(child, "command", second_fails)
-    with pytest.raises(Unavailable, match=r"process [23] of 3 did not start: .* ended with exit code 7") as caught:
-        three("numpy", budget=1.0)
+    with pytest.raises(Unavailable, match=r"process 2 of 2 did not start: .* ended with exit code 7") as caught:
+        rows("numpy", processes=2, budget=1.0)
     assert str(caught.value).endswith("; --processes 1 needs only one")
     assert all_gone(workers)
 
@@ -362,70 +338,20 @@ def test_ctrl_c_in_the_second_process_keeps_the_groups_before(workers, tmp_path)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match="stopped after 1 of 2 groups"):
-        three("numpy", sizes="small,medium", output=out, progress=stop, budget=3.0)
+        rows("numpy", sizes="small,medium", processes=2, output=out, progress=stop, budget=3.0)
     assert all_gone(workers)
     kept = cudalab.load(out)
     assert not kept.complete
-    assert [(c.size, len(c.processes["wall"])) for c in kept.cases] == [("small", 3)]
+    assert [(c.size, len(c.processes["wall"])) for c in kept.cases] == [("small", 2)]
 
 
 # ---- resume, and what may be asked for -------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def begun(tmp_path):
-    """A run of two processes that is not complete: (spec, its file)."""
-    spec, out = altered(tmp_path), tmp_path / "r.json"
-    rows("numpy", spec=spec, sizes="small,medium", output=out, processes=2)
-    run = cudalab.load(out)
-    run.cases, run.complete = [c for c in run.cases if c.size == "small"], False
-    run.save(out)
-    return spec, out
-
-
-def test_a_run_is_not_resumed_with_another_number(begun):
-    spec, out = begun
-    with pytest.raises(InputError, match="it has --processes 2, this run --processes 3"):
-        rows("numpy", spec=spec, sizes="small,medium", resume=out, processes=3)
-    run = cudalab.load(out)
-    for wrong in (0, -1, 10**6, "two", True):
-        run.options["processes"] = wrong
-        run.save(out)
-        with pytest.raises(InputError, match="cannot resume: the run's processes are "):
-            rows("numpy", spec=spec, sizes="small,medium", resume=out)
-
-
-@pytest.mark.process
-def test_an_older_run_was_of_one_process(begun):
-    spec, out = begun
-    run = cudalab.load(out)
-    del run.options["processes"]
-    run.save(out)
-    cases = rows("numpy", spec=spec, sizes="small,medium", resume=out)
-    assert cases["medium", "numpy"].processes == {}
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"processes": 17}, "processes is 17; give a whole number from 1 to 16, or 0 for the default"),
-        ({"processes": -1}, "processes is -1; give a whole number"),
-        ({"processes": "3"}, "processes is '3'; give a whole number"),
-        ({"processes": True}, "processes is True; give a whole number"),
-        ({"processes": 2, "quick": True}, "a quick run uses one process, and processes is 2; leave out one of the two"),
-    ],
-)
-def test_wrong_numbers_are_refused(asked, message):
-    with pytest.raises(InputError, match=message):
-        rows("numpy", **asked)
-
-
-@pytest.mark.process
-def test_a_quick_run_is_one_process_with_a_small_budget(tmp_path):
-    out = tmp_path / "r.json"
-    assert rows("numpy", quick=True, budget=1.0, output=out)["numpy"].status == record.OK
-    options = cudalab.load(out).options
-    assert (options["processes"], options["budget"]) == (1, 0.2)
+@pytest.mark.parametrize("processes", [17, -1, "3", True])
+def test_wrong_numbers_are_refused(processes):
+    with pytest.raises(InputError, match=f"processes is {processes!r}; give a whole number from 1 to 16, or 0 for the"):
+        rows("numpy", processes=processes)
 
 
 def test_a_later_process_loads_what_the_run_needs_and_compiles_on_a_gpu_alone(monkeypatch):

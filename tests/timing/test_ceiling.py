@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import copies
 import pytest
 
 from cudalab.device.copy import FORMS, USUAL
@@ -64,12 +65,16 @@ def test_the_fastest_form_is_the_ceiling_and_the_note_says_which():
     assert note == "the fastest of 3 copies in a trial: bulk_4k (TMA, pieces of 4 KB)"
     bound.run()
     assert device.ran[-1] == "bulk_4k"
+    ran = device.ran.copy()
+    assert (chosen.ceiling(device, 1000)[1], device.asked, device.ran) == (note, 2, ran)  # one trial for these bytes
+    chosen.ceiling(device, 2000)
+    assert len(device.ran) == 2 * len(ran) - 1
 
 
-def test_a_difference_within_the_margin_leaves_the_usual_form():
-    for faster, form in ((0.996, USUAL), (0.994, "plain")):
-        device = Device({"plain": faster * 10e-6, USUAL: 10e-6})
-        assert chosen.ceiling(device, 1000)[1].endswith(f"{form} ({FORMS[form].says})")
+@pytest.mark.parametrize(("faster", "form"), [(0.996, USUAL), (0.994, "plain")])
+def test_a_difference_within_the_margin_leaves_the_usual_form(faster, form):
+    device = Device({"plain": faster * 10e-6, USUAL: 10e-6})
+    assert chosen.ceiling(device, 1000)[1].endswith(f"{form} ({FORMS[form].says})")
 
 
 def test_the_median_decides_and_not_the_luckiest_sample():
@@ -92,7 +97,8 @@ def test_a_form_that_copies_nothing_or_wrongly_or_raises_is_left_out():
 
 
 def test_where_no_form_copies_there_is_no_ceiling():
-    assert chosen.ceiling(Device({USUAL: 1e-6}, digests={USUAL: 0}), 1000) is None
+    for device in (Device({USUAL: 1e-6}, digests={USUAL: 0}), Cpu()):
+        assert chosen.ceiling(device, 1000) is None
 
 
 def test_a_lost_device_is_not_taken_for_a_form_that_fails():
@@ -100,30 +106,9 @@ def test_a_lost_device_is_not_taken_for_a_form_that_fails():
         chosen.ceiling(Device({USUAL: 1e-6}, raises=(USUAL,), lost=True), 1000)
 
 
-def test_the_trial_is_made_once_for_a_number_of_bytes():
-    device = Device({USUAL: 10e-6, "plain": 5e-6})
-    first, second = chosen.ceiling(device, 1000), chosen.ceiling(device, 1000)
-    assert first[1] == second[1]
-    assert device.asked == 2
-    ran = len(device.ran)
-    chosen.ceiling(device, 1000)
-    assert len(device.ran) == ran
-    chosen.ceiling(device, 2000)
-    assert len(device.ran) == ran + 2 * (1 + chosen.TRIALS)
-
-
-def test_a_cpu_has_no_ceiling():
-    assert chosen.ceiling(Cpu(), 1000) is None
-
-
 def test_the_script_prints_each_form_beside_the_usual_one():
-    import copies
-
-    taken = {
-        form: [[seconds * (1 + i / 1000)] for i in range(20)] for form, seconds in ((USUAL, 2e-4), ("other", 1e-4))
-    }
+    taken = {form: [[s * (1 + i / 1000)] for i in range(20)] for form, s in ((USUAL, 2e-4), ("other", 1e-4))}
     heading, _, first, second = copies.table("large", 10**8, taken, 3.35e12)
     assert heading == "large: 100.0 MB"
-    assert first.split()[0] == "other"
-    assert "2.0" in first.split("%")[-1]
+    assert first.split()[0] == "other" and "2.0" in first.split("%")[-1]
     assert second.endswith("1.000)")

@@ -42,13 +42,9 @@ class Ahead:
 @pytest.fixture
 def proof():
     """Whoever judges here is slow, so that a thread may end its work before a digest is taken."""
-
-    def judge(contents, result, digest, clock):
-        judged.append((contents, float(result[-1])))
-
     judged = []
     contents = Contents(2, lambda number, operands=None: None, np.random.default_rng(0), lambda: None)
-    made = Proof(contents, judge)
+    made = Proof(contents, lambda contents, result, digest, clock: judged.append((contents, float(result[-1]))))
     made.judged = judged
     return made
 
@@ -59,34 +55,27 @@ class Slow(Cpu):
         return 0
 
 
+def wall(run, output, proof, device=None):
+    return timing.clocks(device or Cpu(), Bound(run, output), ("launch",), [], proof)["wall"]
+
+
 @pytest.mark.wall  # its thread has to be late, and this process not
 def test_a_result_that_is_written_after_the_return_is_refused(proof):
     work = Ahead(np.ones(N, np.float32), 0.5)
-    clock = timing.clocks(Slow(), Bound(work.run, lambda: work.result), ("launch",), [], proof)["wall"]
+    clock = wall(work.run, lambda: work.result, proof, Slow())
     with pytest.raises(LaunchError, match="its result was still being written after it had returned"):
         clock.sample()
     assert proof.judged[-1][1] == 2  # the judge saw it whole
 
 
 def test_a_result_that_is_there_is_taken(proof):
-    x, result = np.ones(N, np.float32), [None]
-
-    def run():
-        result[0] = x + 1
-
-    run()
-    clock = timing.clocks(Slow(), Bound(run, lambda: result[0]), ("launch",), [], proof)["wall"]
+    result = np.zeros(N, np.float32)
+    clock = wall(lambda: np.add(result, 1, out=result), lambda: result, proof, Slow())
     assert len(clock.sample()) == 5 and len(proof.judged) == 1
 
 
-def test_what_is_computed_when_the_result_is_asked_for_is_timed(proof):
-    x, result = np.ones(N, np.float32), np.zeros(N, np.float32)
-
-    def output():
-        sleep(0.005)
-        return np.add(x, 1, out=result)
-
-    clock = timing.clocks(Cpu(), Bound(lambda: sleep(1e-4), output), ("launch",), [], None)["wall"]
+def test_what_is_computed_when_the_result_is_asked_for_is_timed():
+    clock = wall(lambda: sleep(1e-4), lambda: sleep(0.005) or np.zeros(N, np.float32), None)
     assert min(clock.sample()) > 2e-3  # of a run and its share of asking
 
 
@@ -94,7 +83,7 @@ def test_a_short_call_is_warm_before_the_run_that_confirms_its_time(proof):
     """Its threads may sleep while contents are drawn; the first runs afterwards wake them."""
     calls, result = [], np.zeros(64, np.float32)
     proof.contents.last, proof.met = True, {0}
-    clock = timing.clocks(Cpu(), Bound(lambda: calls.append(1), lambda: result), ("launch",), [], proof)["wall"]
+    clock = wall(lambda: calls.append(1), lambda: result, proof)
     calls.clear()
     clock.confirm([[1.0]])
     assert len(calls) > 10

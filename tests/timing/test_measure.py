@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,59 +16,63 @@ from cudalab.timing import rounds as measure
 from cudalab.timing.clock import Clock
 from cudalab.timing.load import BEAT, GAPS, paced
 
-
-def clock(seconds, samples=5):
-    return Clock(lambda: [seconds() for _ in range(samples)])
+WORK = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
 
 
-def test_rounds_are_interleaved_in_changing_order():
+def clock(seconds, samples=5, **how):
+    return Clock(lambda: [seconds() for _ in range(samples)], **how)
+
+
+def quiet():
+    return clock(lambda: 1.0)
+
+
+def noisy(high=2.0, **how):
+    rng = np.random.default_rng(0)
+    return clock(lambda: rng.uniform(1, high), **how)
+
+
+def rounds(budget=10, **clocks):
+    """How many rounds each of these variants takes, whose only time is t."""
+    taken = measure.take({name: {"t": one} for name, one in clocks.items()}, 0, budget)
+    assert all(one.seconds > 0 for one in taken.values())
+    return [len(one.rounds["t"]) for one in taken.values()]
+
+
+@pytest.mark.parametrize("how", ["shuffled", "blocked"])
+def test_rounds_are_interleaved_in_changing_order_unless_they_are_to_be_blocked(how):
     order = []
     clocks = {name: {"t": clock(lambda name=name: order.append(name) or 1.0, 1)} for name in "abc"}
-    taken = measure.take(clocks, seed=0, budget=1)
-    rounds = ["".join(order[i : i + 3]) for i in range(0, len(order), 3)]
-    assert all(sorted(r) == ["a", "b", "c"] for r in rounds)
-    assert len(set(rounds)) > 1
+    taken = measure.take(clocks, seed=0, budget=1, order=how)
+    assert list(taken) == ["a", "b", "c"]
     assert all(len(t.rounds["t"]) == measure.LEAST_ROUNDS for t in taken.values())
+    found = ["".join(order[i : i + 3]) for i in range(0, len(order), 3)]
+    if how == "shuffled":
+        assert all(sorted(one) == ["a", "b", "c"] for one in found) and len(set(found)) > 1
+    else:
+        assert [name for name, _ in groupby(order)] == list(dict.fromkeys(order))
 
 
-def test_noise_gets_more_rounds_than_silence():
+def test_noise_gets_more_rounds_than_silence_while_the_budget_lasts():
+    assert rounds(q=quiet()) == rounds(1e-9, n=noisy()) == [measure.LEAST_ROUNDS]
+    assert rounds(n=noisy()) == [measure.MOST_ROUNDS]
+    # Rounds that differ need more of them than samples that do.
+    assert rounds(within=noisy(1.03, samples=99)) == [measure.LEAST_ROUNDS]
     rng = np.random.default_rng(0)
-    quiet = measure.take({"q": {"t": clock(lambda: 1.0)}}, 0, 10)["q"]
-    noisy = measure.take({"n": {"t": clock(lambda: rng.uniform(1, 2))}}, 0, 10)["n"]
-    assert len(quiet.rounds["t"]) == measure.LEAST_ROUNDS
-    assert len(noisy.rounds["t"]) == measure.MOST_ROUNDS
-
-
-def test_rounds_that_differ_need_more_of_them_than_samples_that_do():
-    rng = np.random.default_rng(0)
-    within = Clock(lambda: list(rng.uniform(1, 1.03, 99)))
-    between = Clock(lambda: [rng.uniform(1, 1.03)] * 99)
-    rounds = {n: len(measure.take({n: {"t": c}}, 0, 10)[n].rounds["t"]) for n, c in (("w", within), ("b", between))}
-    assert rounds["w"] == measure.LEAST_ROUNDS < rounds["b"]
+    assert rounds(between=Clock(lambda: [rng.uniform(1, 1.03)] * 99))[0] > measure.LEAST_ROUNDS
 
 
 def test_a_clock_says_how_well_its_median_is_to_be_known():
-    rng = np.random.default_rng(0)
-    rough = Clock(lambda: [rng.uniform(1, 1.1)], width=0.05)
-    taken = measure.take({"r": {"call": rough}, "f": {"t": clock(lambda: 1.0)}}, 0, 10)
+    rough = noisy(1.1, samples=1, width=0.05)
+    taken = measure.take({"r": {"call": rough}, "f": {"t": quiet()}}, 0, 10)
     assert measure.LEAST_ROUNDS < len(taken["r"].rounds["call"]) < measure.MOST_ROUNDS
     assert taken["r"].settled("call")
-    assert all(t.seconds > 0 for t in taken.values())
 
 
 def test_what_is_known_for_all_variants_is_not_taken_again():
-    rng = np.random.default_rng(0)
-    noisy, quiet = clock(lambda: rng.uniform(1, 2)), clock(lambda: 1.0)
-    taken = measure.take({"a": {"cold": quiet, "hot": noisy}, "b": {"cold": quiet, "hot": quiet}}, 0, 10)
-    rounds = {(label, kind): len(r) for label, t in taken.items() for kind, r in t.rounds.items()}
-    assert rounds["a", "cold"] == rounds["b", "cold"] == measure.LEAST_ROUNDS
-    assert rounds["a", "hot"] == rounds["b", "hot"] == measure.MOST_ROUNDS
-
-
-def test_the_budget_ends_it_after_the_least_number_of_rounds():
-    rng = np.random.default_rng(0)
-    taken = measure.take({"n": {"t": clock(lambda: rng.uniform(1, 2))}}, 0, 1e-9)["n"]
-    assert len(taken.rounds["t"]) == measure.LEAST_ROUNDS
+    clocks = {"a": {"cold": quiet(), "hot": noisy()}, "b": {"cold": quiet(), "hot": quiet()}}
+    taken = {label: {kind: len(r) for kind, r in t.rounds.items()} for label, t in measure.take(clocks, 0, 10).items()}
+    assert taken["a"] == taken["b"] == {"cold": measure.LEAST_ROUNDS, "hot": measure.MOST_ROUNDS}
 
 
 @pytest.mark.parametrize(
@@ -78,18 +82,10 @@ def test_one_failing_variant_costs_itself(error, said):
     def fails():
         raise error
 
-    taken = measure.take({"bad": {"t": clock(fails)}, "good": {"t": clock(lambda: 1.0)}}, 0, 1)
+    taken = measure.take({"bad": {"t": clock(fails)}, "good": {"t": quiet()}}, 0, 1)
     assert taken["bad"].error == f"failed while it was timed: {said}"
     assert taken["good"].error == ""
     assert stats.median(taken["good"].rounds["t"]) == 1
-
-
-def test_blocked_order_keeps_each_variant_together():
-    order = []
-    clocks = {name: {"t": clock(lambda name=name: order.append(name) or 1.0, 1)} for name in "abc"}
-    taken = measure.take(clocks, seed=0, budget=1, order="blocked")
-    assert list(taken) == ["a", "b", "c"]
-    assert "".join(order) in {x * 10 + y * 10 + z * 10 for x in "abc" for y in "abc" for z in "abc"}
 
 
 class Card:
@@ -190,14 +186,13 @@ def test_runs_that_skip_work_in_a_window_have_no_energy(monkeypatch):
     """A run of 1 ms, which takes so many in a batch on new contents."""
     card = Card()
     fake = SimpleNamespace(keep=card.advance, stop=int, alive=int, look=lambda read: read())
-    work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
     device = SimpleNamespace(nvml=SimpleNamespace(energy=card.read), stream=None)
     monkeypatch.setattr(energy, "Load", lambda *given: fake)
     monkeypatch.setattr(energy, "idle_power", lambda device, alive: 75.0)
     monkeypatch.setattr(energy, "window", partial(energy.window, now=card.now))
     notes = []
     for batch, said in ((1e-3, None), (0.5e-3, GAPS.format("in an energy window")), (3e-3, LaunchError)):
-        clock = energy.energy_clock(device, work, lambda: batch, 1e-3, notes)  # noqa: B023
+        clock = energy.energy_clock(device, WORK, lambda: batch, 1e-3, notes)  # noqa: B023
         assert clock.sample() == [pytest.approx(0.4, rel=0.01)]
         if said is LaunchError:
             with pytest.raises(LaunchError, match="do runs reuse earlier results"):
@@ -226,14 +221,13 @@ def test_runs_that_skip_work_in_a_burst_or_under_load_have_neither_time(monkeypa
         )  # fmt: skip
         return fake
 
-    work = SimpleNamespace(runs=1, before=int, run=int, verify=int, repeat=int)
     told = SimpleNamespace(under_load=lambda: {"sm_hz": 1e9}, why_untold=lambda *names: "")
     device = SimpleNamespace(nvml=told, stream=SimpleNamespace(synchronize=int))
     monkeypatch.setattr(sustained, "Load", made)
     monkeypatch.setattr(sustained, "REST", 0.0)
     monkeypatch.setattr(sustained, "settle", lambda read, advance: (True, [(0.0, {**read(), "power_w": 500.0})]))
     batch, notes = [1e-3], []
-    clocks = sustained.sustained_clocks(device, work, lambda: batch[0], 1e-3, notes)
+    clocks = sustained.sustained_clocks(device, WORK, lambda: batch[0], 1e-3, notes)
     for kind, clock in clocks.items():
         batch[0] = 3e-3 if kind == skips else 0.5e-3
         assert clock.sample() == [1e-3] * 4

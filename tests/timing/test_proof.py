@@ -14,11 +14,19 @@ from cudalab.results.file import load
 from cudalab.timing.proof import CPU, Contents, Proof
 
 
+def a_proof(limits=None, rng=None, **more):
+    """Of a variant with three contents, which counts the next that are drawn."""
+    rng = rng or np.random.default_rng(0)
+    contents = Contents(3, lambda number, operands: None, rng, lambda: None, last=more.pop("last", False))
+    return Proof(contents, lambda *result: None, *([limits] if limits else []), **more)
+
+
 @pytest.fixture
 def proof():
-    drawn = []
-    contents = Contents(3, lambda number, operands: None, np.random.default_rng(0), lambda: drawn.append(1))
-    return Proof(contents, lambda *result: None)
+    return a_proof()
+
+
+REUSES = "it reuses stored results"
 
 
 def test_a_first_meeting_that_is_as_fast_is_no_suspicion(proof):
@@ -49,20 +57,25 @@ def test_a_disturbed_round_hides_nothing_for_long(proof):
         proof.meet([0, number, 0], [5e-6, 90e-6, 5e-6])
     proof.meet([0, 3, 0, 0], [5e-6, 90e-6, 95e-6, 96e-6])
     proof.meet([0, 4, 0], [5e-6, 90e-6, 5e-6])
-    with pytest.raises(LaunchError, match="it reuses stored results"):
+    with pytest.raises(LaunchError, match=REUSES):
         proof.meet([0, 5, 0], [5e-6, 90e-6, 5e-6])
 
 
-def meets(proof, rng, seconds):
-    """Whether a variant is refused in 100 rounds of five samples; `seconds(first)` is the time of one."""
+def refuses(call):
+    """Whether it raises that answers are kept, or does not confirm a time."""
     try:
-        for _ in range(100):
-            numbers = [int(n) for n in rng.integers(proof.contents.count, size=5)]
-            new = [number not in proof.met and number not in numbers[:i] for i, number in enumerate(numbers)]
-            proof.meet(numbers, [seconds(first) for first in new])
-    except LaunchError:
+        return call() is False
+    except LaunchError as error:
+        assert REUSES in str(error)
         return True
-    return False
+
+
+def meet(proof, rng, seconds):
+    """100 rounds of five samples; `seconds(first)` is the time of one."""
+    for _ in range(100):
+        numbers = [int(n) for n in rng.integers(proof.contents.count, size=5)]
+        new = [number not in proof.met and number not in numbers[:i] for i, number in enumerate(numbers)]
+        proof.meet(numbers, [seconds(first) for first in new])
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
@@ -70,19 +83,20 @@ def test_on_a_busy_cpu_an_honest_variant_is_not_refused_and_kept_answers_still_a
     """A busy CPU delays this share of the samples, whether their contents are new or not."""
     rng = np.random.default_rng(0)
 
-    def delayed(first):
+    def delayed():
         return 18e-3 if rng.random() < share else 2e-3
 
-    def keeps(first):
-        return delayed(first) + (0.2 if first else 0)
+    def refused(more):
+        proof = a_proof(CPU, rng)
+        return refuses(lambda: meet(proof, rng, lambda first: delayed() + (more if first else 0)))
 
-    def refused(seconds):
-        contents = Contents(3, lambda number, operands: None, rng, lambda: None)
-        proof = Proof(contents, lambda *result: None, CPU)
-        return meets(proof, rng, seconds)
+    def refused_at_the_end(more):
+        proof = a_proof(CPU, rng, last=True, met={0, 1, 2})
+        late = {True: 0.0, False: more}
+        return refuses(lambda: proof.confirm(lambda: delayed() - 1.8e-3 + late[proof.change() in proof.met], 2e-4))
 
-    assert sum(refused(delayed) for _ in range(300)) == 0
-    assert all(refused(keeps) for _ in range(20))
+    assert not any(refused(0.0) or refused_at_the_end(0.0) for _ in range(300))
+    assert all(refused(0.2) for _ in range(20)) and all(refused_at_the_end(0.2) for _ in range(50))
 
 
 def test_late_contents_are_met_one_at_a_time_at_a_sample_and_a_round_that_are_drawn(proof):
@@ -101,7 +115,7 @@ def test_late_contents_are_met_one_at_a_time_at_a_sample_and_a_round_that_are_dr
 
 def kept_share(rounds, share, rng):
     """Whether a variant that took these samples is refused where it saves this share on contents that it has met."""
-    proof = Proof(Contents(3, lambda *given: None, rng, lambda: None, last=True), lambda *given: None, late=True)
+    proof = a_proof(rng=rng, last=True, late=True)
     seen, taken = {0}, []
 
     def timed(seconds, number=None):
@@ -111,17 +125,16 @@ def kept_share(rounds, share, rng):
         seen.add(number)
         return number, seconds * (1 - share if known else 1)
 
-    try:
+    def run():
         for samples in rounds:
             place, new = proof.late_meeting(len(samples)) or (-1, None)
             found = [timed(s, new if i == place else None) for i, s in enumerate(samples)]
             proof.meet(*zip(*found, strict=True))
-            taken += [seconds for _, seconds in found]
+            taken.extend(seconds for _, seconds in found)
         last = [s for samples in rounds for s in samples]
         proof.confirm(lambda: timed(float(rng.choice(last)))[1], float(np.median(taken)))
-    except LaunchError:
-        return True
-    return False
+
+    return refuses(run)
 
 
 def test_what_is_slow_follows_the_noise_of_committed_samples():
@@ -136,10 +149,8 @@ def test_what_is_slow_follows_the_noise_of_committed_samples():
 
 
 @pytest.fixture
-def at_the_end(proof):
-    proof.contents.last = True
-    proof.met = {0, 1, 2}
-    return proof
+def at_the_end():
+    return a_proof(last=True, met={0, 1, 2})
 
 
 def timed_on(proof, seconds, known=5e-6):
@@ -188,28 +199,6 @@ def test_single_runs_that_are_all_slow_refute_nothing_unless_a_sample_of_several
     sample, _ = timed_on(at_the_end, [2e-3] * CPU.tries, known=2e-3)
     with pytest.raises(LaunchError, match="it reuses stored results: 2,000 µs for new inputs, 209 µs"):
         at_the_end.confirm(sample, 209e-6, lambda: 200e-6)
-
-
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
-def test_on_a_busy_cpu_kept_answers_are_found_at_the_end_too(share):
-    rng = np.random.default_rng(0)
-
-    def refused(more):
-        proof = Proof(
-            Contents(3, lambda *given: None, rng, lambda: None, last=True), lambda *given: None, CPU, {0, 1, 2}
-        )
-
-        def sample():
-            delay = 18e-3 if rng.random() < share else 0.0
-            return 0.2e-3 + delay + (more if proof.change() not in proof.met else 0.0)
-
-        try:
-            return not proof.confirm(sample, 0.2e-3)
-        except LaunchError:
-            return True
-
-    assert not any(refused(0.0) for _ in range(300))
-    assert all(refused(0.2) for _ in range(50))
 
 
 def test_a_lack_of_memory_is_told_and_no_time_is_lost(at_the_end):

@@ -35,11 +35,3 @@ __global__ void greedy(const float* x, float* y, int n) {}
 __global__ void slow(const float* x, float* y, int n) {
     if (AT < n) y[AT] = 2 * x[AT];
 }
-
-__global__ void slow_too(const float* x, float* y, int n) {
-    if (AT < n) y[AT] = 2 * x[AT];
-}
-
-__global__ void time_bomb(const float* x, float* y, int n) {
-    if (AT < n) y[AT] = 2 * x[AT];
-}
