@@ -119,19 +119,6 @@ def test_releases_that_do_not_fit_together_are_skipped_and_not_failed(numba, mon
         numba_cuda.missing.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"numba": 5}, "numba is 5; give an expression in math and np, the name of a .py file beside the spec"),
-        ({"numba": "gone.py"}, "numba names 'gone.py', but there is no "),
-        ({"numba": lambda x, y: None}, r"numba takes \(x, y\), but it is called with x, y, in this order"),
-    ],
-)
-def test_a_form_that_cannot_be_used_is_refused(fields, said):
-    with pytest.raises(SpecError, match=said):
-        replace(find.kernel("plus_one"), **fields)
-
-
 @pytest.mark.parametrize("name", ["plus_one", "add2d", "gelu"])
 def test_numbas_compiler_takes_the_labs_expressions(name, monkeypatch):
     """With numba-cuda and its compiler, without a GPU: to PTX."""

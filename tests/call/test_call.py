@@ -193,18 +193,6 @@ def test_a_torch_form_that_gives_something_else_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("backward", "message"),
-    [(lambda x: x, r"backward names no gradient of an output; it takes by name dy \(the gradient of y\), and what "
-        r"it needs of x, y"),
-     (lambda g, x: g, r"backward names 'g'; it takes by name dy \(the gradient of y\), and what it needs of x, y"),
-     (3, "backward is 3; give a function of dy, the gradient of the output y, and inputs, outputs and scalars")],
-)  # fmt: skip
-def test_a_backward_that_cannot_be_called_is_refused(backward, message):
-    with pytest.raises(SpecError, match=message):
-        replace(gelu, backward=backward)
-
-
-@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: gelu(), "takes 1 array, got 0"),

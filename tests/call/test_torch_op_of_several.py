@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from several import adam, count, rms, rms_form
 
-from cudalab import Budget, Kernel
 from cudalab.base.errors import InputError, SpecError
 from cudalab.call.torch_operator import operator
 
@@ -173,8 +172,3 @@ def test_a_backward_whose_names_do_not_fit_is_refused(tmp_path, backward, messag
 def test_what_is_updated_in_place_has_no_backward(tmp_path):
     with pytest.raises(SpecError, match="p is updated in place and has no gradient; leave backward out"):
         adam(tmp_path, backward=lambda dp: dp)
-    with pytest.raises(SpecError, match="dy would be an array and the gradient of an output; rename the array"):
-        Kernel(
-            file=str(tmp_path / "clash.py"), summary="", dtypes=("float32",), sizes={"small": (3,)}, edges=(),
-            reference=lambda dy: dy, entries={"clash": lambda dy, y: None}, budgets=Budget(0), backward=lambda dy: dy,
-        )  # fmt: skip

@@ -34,24 +34,6 @@ def test_a_spec_gives_a_function_or_a_function_with_words():
     assert rival.rival_of((returns, "cuda")).runs_on == ("cuda",)
 
 
-@pytest.mark.parametrize(
-    ("rivals", "said"),
-    [
-        ({"a": 5}, "rivals is {'a': 5}; give functions by name"),
-        ({"a": (abs, "output")}, "give functions by name"),
-        ({"a": ()}, "give functions by name"),
-        ({"a b": abs}, "give functions by name"),
-        ({"a:b": abs}, "give functions by name"),
-        ({"a,b": abs}, "give functions by name"),
-        ({"a": lambda x, y: x}, r"rivals\['a'\] takes \(x, y\), but it is called with x, in this order"),
-        ({"a": (lambda x: x, "out")}, r"rivals\['a'\] takes \(x\), but it is called with x, y, in this order"),
-    ],
-)
-def test_what_cannot_be_a_rival_is_refused(rivals, said):
-    with pytest.raises(SpecError, match=said):
-        with_(**rivals)
-
-
 def test_the_command_line_names_a_file_or_a_module(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("class A:\n    f = staticmethod(lambda x: x)\n\n\ndef g(x, y):\n    pass\n")
     monkeypatch.chdir(tmp_path)
