@@ -21,24 +21,15 @@ import numpy as np
 {imports}
 
 twice = Kernel(
-    file=__file__,
-    summary="y = 2 x",
-    dtypes=("float32",),
-    sizes={{"small": (1000,)}},
-    edges=((1,), (33,)),
-    reference=lambda x: 2 * x,
-    entries={{
-        "twice": lambda x, y, THREADS: Launch((blocks(x.size, THREADS),), (THREADS,), (x, y, np.int64(x.size)))
-    }},
-    budgets={{"float32": Budget(0)}},
-    tunables={{"THREADS": (64, 128)}},
-    pointwise=True,
-    torch=lambda x: x + x,
+    file=__file__, summary="y = 2 x", dtypes=("float32",), sizes={{"small": (1000,)}}, edges=((1,), (33,)),
+    reference=lambda x: 2 * x, torch=lambda x: x + x, budgets={{"float32": Budget(0)}}, pointwise=True,
+    entries={{"twice": lambda x, y, N: Launch((blocks(x.size, N),), (N,), (x, y, np.int64(x.size)))}},
+    tunables={{"N": (64, 128)}},
 )
 """
 CU = """
 __global__ void twice(const float* x, float* y, long long n) {
-    const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
+    const long long i = (long long)blockIdx.x * N + threadIdx.x;
     if (i < n) y[i] = 2 * x[i];
 }
 """
@@ -65,7 +56,7 @@ def test_it_and_what_is_made_of_it_are_called_with_arrays_of_numpy(kernel):
     assert kernel(X, out=out) is out
     np.testing.assert_array_equal(out, 2 * X)
     assert deepcopy(kernel) is kernel
-    for made in (replace(kernel, edges=()), kernel.with_parameters({"THREADS": 128})):
+    for made in (replace(kernel, edges=()), kernel.with_parameters({"N": 128})):
         assert type(made) is cudalab.Kernel
         assert made._calls is not kernel._calls
         np.testing.assert_array_equal(made(X), 2 * X)

@@ -72,13 +72,17 @@ def test_second_derivatives_are_those_of_pytorch_or_refused(tmp_path, way):
         torch.autograd.grad(ways(kernel)[way](x, w, 0.5)[0].sum(), x, create_graph=True)
 
 
-def test_opcheck(tmp_path):
-    found = torch.library.opcheck(operator(rms(tmp_path)), inputs()[0], {"eps": 0.5})
-    assert set(found.values()) == {"SUCCESS"}
-    found = torch.library.opcheck(operator(adam(tmp_path)), tuple(torch.rand(4, 100)))
-    assert set(found.values()) == {"SUCCESS"}
-    found = torch.library.opcheck(operator(count(tmp_path)), (torch.rand(300),))
-    assert set(found.values()) == {"SUCCESS"}
+OPCHECKED = {
+    "rms": (rms, lambda: inputs()[0], {"eps": 0.5}),
+    "adam": (adam, lambda: tuple(torch.rand(4, 100)), {}),
+    "count": (count, lambda: (torch.rand(300),), {}),
+}
+
+
+@pytest.mark.parametrize("name", OPCHECKED)
+def test_opcheck(tmp_path, name):
+    made, given, scalars = OPCHECKED[name]
+    assert set(torch.library.opcheck(operator(made(tmp_path)), given(), scalars).values()) == {"SUCCESS"}
 
 
 def test_the_operator_has_scalars_and_says_what_it_updates(tmp_path):
