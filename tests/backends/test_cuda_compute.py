@@ -55,18 +55,16 @@ def make_segmented_reduce(*, d_in, d_out, start_offsets_in, end_offsets_in, op, 
     return Made(run)
 
 
-def make_inclusive_scan(*, d_in, d_out, op, init_value=None, compute_capability=None):
-    def run(*, d_in, d_out, op, init_value, num_items):
-        d_out.ravel()[:] = DOES[op].accumulate(np.concatenate([init_value, d_in.ravel()[:num_items]]))[1:]
+def scan_of(name, part):
+    def make(*, d_in, d_out, op, init_value=None, compute_capability=None):
+        def run(*, d_in, d_out, op, init_value, num_items):
+            given = np.concatenate([init_value, d_in.ravel()[:num_items]])
+            d_out.ravel()[:] = DOES[op].accumulate(given)[part]
 
-    return Made(run)
+        return Made(run)
 
-
-def make_exclusive_scan(*, d_in, d_out, op, init_value, compute_capability=None):
-    def run(*, d_in, d_out, op, init_value, num_items):
-        d_out.ravel()[:] = DOES[op].accumulate(np.concatenate([init_value, d_in.ravel()[:num_items]]))[:-1]
-
-    return Made(run)
+    make.__name__ = name
+    return make
 
 
 def make_histogram_even(
@@ -90,8 +88,8 @@ def make_radix_sort(*, d_in_keys, d_out_keys, d_in_values, d_out_values, order, 
 
 
 MAKERS = (
-    make_reduce_into, make_segmented_reduce, make_inclusive_scan, make_exclusive_scan, make_histogram_even,
-    make_radix_sort,
+    make_reduce_into, make_segmented_reduce, make_histogram_even, make_radix_sort,
+    scan_of("make_inclusive_scan", slice(1, None)), scan_of("make_exclusive_scan", slice(-1)),
 )  # fmt: skip
 
 
