@@ -58,6 +58,10 @@ def test_every_path_gets_the_options(spec):
     given = cuda._options(tuple(kernel.macros(f32).items()), kernel.cu.parent, kernel.flags)["options"]
     assert given[:3] == ["-std=c++17", "--use_fast_math", "-DCUDALAB=1"]
     assert given[3:] == ["-Dscalar_t=float", "-DFACTOR=2", "-DBARE=1", "-DTHREADS=256"]
+    standard = replace(kernel, options=("--std=c++20",))  # which is given once, and first
+    assert standard.flags == ("-std=c++20",)
+    assert [one for one in _cupy.options(standard, f32) if "std" in one] == ["-std=c++20"]
+    assert cuda._options((), None, standard.flags)["options"] == ["-std=c++20"]
     assert tuned.sources(kernel, "scaled_exp")["options"] == "--use_fast_math -DFACTOR=2 -DBARE"
 
 
@@ -65,6 +69,9 @@ def test_every_path_gets_the_options(spec):
 def test_inspect_compiles_with_them(spec):
     code = compilers.compiled(find.kernel(spec), dtype("float32"), "sm_90").code["scaled_exp"]
     assert any(i.opcode == "FMUL.FTZ" for i in code.instructions), "--use_fast_math flushes subnormal numbers"
+
+
+ALONE = "\nA .cu is compiled alone: #include the file that defines the function."
 
 
 @pytest.mark.parametrize(
@@ -76,24 +83,12 @@ def test_inspect_compiles_with_them(spec):
         ("The experimental flag '--expt-relaxed-constexpr' can be", "", (), "--expt-relaxed-constexpr"),
         ("annotation on lambda requires --extended-lambda nvcc flag", "", ("-std=c++17",), "--extended-lambda"),
         ('error: identifier "y" is undefined', "y[i] = 1;", (), ""),
-        (
-            "ptxas fatal   : Unresolved extern function '_Z6helperf'",
-            "",
-            (),
-            "\nA .cu is compiled alone: #include the file that defines the function.",
-        ),
+        ("ptxas fatal   : Unresolved extern function '_Z6helperf'", "", (), ALONE),
     ],
 )
 def test_a_message_names_the_option_that_the_code_lacks(message, code, flags, want):
     said = compile_options.advice(message, code, flags)
     assert said == (f"\nAdd to the options of the spec: options=('{want}',)" if want.startswith("-") else want)
-
-
-def test_the_standard_is_given_once_and_first(spec):
-    made = replace(find.kernel(spec), options=("--std=c++20",))
-    assert made.flags == ("-std=c++20",)
-    assert [one for one in _cupy.options(made, dtype("float32")) if "std" in one] == ["-std=c++20"]
-    assert cuda._options((), None, made.flags)["options"] == ["-std=c++20"]
 
 
 EXTENDED = """
