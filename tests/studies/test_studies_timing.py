@@ -444,9 +444,8 @@ def test_on_a_gpu(name):
         assert counts["graph"]["kernels"] > 5
     if name == "profile":
         assert 0 < counts["profiler"]["idle_share"] < 1
-        assert sum(counts["profiler"][f"{n}_share"] for n in ("inference", "backward", "step")) == pytest.approx(
-            1, abs=0.01
-        )  # each is the median of several processes
+        shares = sum(counts["profiler"][f"{n}_share"] for n in ("inference", "backward", "step"))
+        assert shares == pytest.approx(1, abs=0.01)  # each is the median of several processes
         assert counts["profiler"]["backward_share"] > 0.1  # its kernels come from another thread
 
 
