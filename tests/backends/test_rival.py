@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 import several
-import specs
+import twice
 from cpu_rows import cpu_rows
 
 import cudalab
@@ -15,6 +15,7 @@ from cudalab import backends
 from cudalab.backends import _jax, rival
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.device.operands import Operands
+from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import Group, beside
 from cudalab.results import record
 from cudalab.spec import find
@@ -173,17 +174,14 @@ def test_jax_that_is_absent_is_said(mine, monkeypatch):
         _jax.missing.cache_clear()
 
 
-def test_rivals_of_a_spec_are_judged_at_each_size(tmp_path):
+def test_rivals_of_a_spec_are_checked_on_every_edge(tmp_path):
     pytest.importorskip("torch")
-    rivals = {"good": lambda x: x + 1, "even": (lambda x: x + (1 if x.numel() % 2 == 0 else 2), "cpu")}
-    kernel = specs.kernel(tmp_path, reference=lambda x: x + 1, rivals=rivals)
-    found = {
-        (n, case.variant): case.status
-        for n in (100, 33)
-        for case in cpu_rows(Group(kernel, "", (n,), dtype("float32")), "rival")
-    }
-    assert found.pop((33, "even")) == record.WRONG
-    assert found == dict.fromkeys([(100, "good"), (100, "even"), (33, "good")], record.OK)
+    rivals = '{"good": lambda x: 2 * x, "even": (lambda x: x * (2 if x.numel() % 2 == 0 else 3), "cpu")}'
+    path = twice.written(tmp_path / "own", twice.SPEC.replace("pointwise=True", f"pointwise=True, rivals={rivals}"))
+    groups = [group for group in checks([str(path)], "", sample=1 << 12) if not group.values]
+    found = {(group.size, case.variant): case.status for group in groups for case in cpu_rows(group, "rival")}
+    assert {status for (_, variant), status in found.items() if variant == "good"} == {record.OK}
+    assert (found["small", "even"], found["1", "even"], found["129", "even"]) == (record.OK, record.WRONG, record.WRONG)
 
 
 @pytest.mark.process

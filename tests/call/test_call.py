@@ -22,7 +22,10 @@ from cudalab.spec import find
 X = np.linspace(-5, 5, 1001, dtype=np.float32)
 
 
-@pytest.mark.parametrize("kind", [np.float32, pytest.param(ml_dtypes.bfloat16, marks=pytest.mark.sweep)])
+HALVES = [pytest.param(kind, marks=pytest.mark.sweep) for kind in (np.float16, ml_dtypes.bfloat16)]
+
+
+@pytest.mark.parametrize("kind", [np.float32, *HALVES])
 def test_numpy(kind):
     x = X.astype(kind)
     y, want = gelu(x), gelu.reference(x.astype(np.float64))
