@@ -19,8 +19,8 @@ def timed(name: str, label: str, size: str, quantities=None, **times) -> Case:
     return Case(name, size, (), "float32", label, times=rounds, quantities=quantities or {})
 
 
-def run_of(study: str | Study, cases: list[Case], device: str = "cuda", **options) -> Results:
-    study = found.study(study) if isinstance(study, str) else study
+def run_of(name: str | Study, cases: list[Case], device: str = "cuda", **options) -> Results:
+    study = found.study(name) if isinstance(name, str) else name
     options = {"study": study.name, "kinds": ",".join(study.kinds), "baseline": study.baseline, **options}
     return Results(record.FORMAT, record.VERSION, "", options, Machine(device, "a machine"), cases=cases)
 
