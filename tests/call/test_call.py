@@ -8,6 +8,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
+import specs
 
 from cudalab.base.errors import InputError, SpecError
 from cudalab.kernels.add2d import add2d
@@ -21,19 +22,16 @@ from cudalab.spec import find
 X = np.linspace(-5, 5, 1001, dtype=np.float32)
 
 
-SWEEP = pytest.mark.sweep
+HALVES = [pytest.param(kind, marks=pytest.mark.sweep) for kind in (np.float16, ml_dtypes.bfloat16)]
 
 
-@pytest.mark.parametrize(
-    "kind", [np.float32, pytest.param(np.float16, marks=SWEEP), pytest.param(ml_dtypes.bfloat16, marks=SWEEP)]
-)
+@pytest.mark.parametrize("kind", [np.float32, *HALVES])
 def test_numpy(kind):
-    y = gelu(X.astype(kind))
+    x = X.astype(kind)
+    y, want = gelu(x), gelu.reference(x.astype(np.float64))
     assert y.dtype == kind
-    want = gelu.reference(X.astype(kind).astype(np.float64))
-    np.testing.assert_allclose(
-        y.astype(np.float64), want, rtol=2.0 ** (-23 + 4 if kind == np.float32 else -7), atol=1e-6
-    )
+    near = 2.0 ** (-23 + 4 if kind == np.float32 else -7)
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol=near, atol=1e-6)
 
 
 def test_shapes_and_several_inputs():
@@ -62,9 +60,8 @@ def test_inputs_of_different_shapes():
     ],
 )  # fmt: skip
 def test_what_would_be_read_out_of_bounds_is_refused(kernel, shapes):
-    with pytest.raises(
-        InputError, match=rf"{kernel.name} is called with \w+ \(.*\): .* (in \w+$|in \w+, of shape|got the shape)"
-    ):
+    said = rf"{kernel.name} is called with \w+ \(.*\): .* (in \w+$|in \w+, of shape|got the shape)"
+    with pytest.raises(InputError, match=said):
         kernel(*(np.ones(shape, np.float32) for shape in shapes))
 
 
@@ -149,33 +146,18 @@ def test_a_kernel_without_a_torch_form_runs_on_the_cpu_through_the_hosts_compile
         torch.func.vmap(bare)(x.detach())
 
 
-OWN = """
-from cudalab import Budget, Kernel, Launch
-own = Kernel(
-    file=__file__, summary="twice", dtypes=("float32",), sizes={"small": (8,)}, edges=(), reference=lambda x: 2 * x,
-    entries={"own": lambda x, y: Launch((1,), (x.size,), (x, y))}, budgets=Budget(0), torch=lambda x: 2 * x,
-)
-"""
-
-
 def test_a_tensor_on_the_cpu_shows_the_mistake_of_a_users_cu_or_a_warning_that_it_cannot(tmp_path):
     torch = pytest.importorskip("torch")
-    (tmp_path / "own.py").write_text(OWN)
-    cu, code = (
-        tmp_path / "own.cu",
-        "__global__ void own(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]%s; }",
-    )
-    cu.write_text(code % " * 3")
-    kernel = find.kernel(str(tmp_path / "own.py"))
-    x = torch.arange(8.0)
+    code = "__global__ void own(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x]%s; }"
+    kernel = specs.kernel(tmp_path, "own", code % " * 3", reference=lambda x: 2 * x, torch=lambda x: 2 * x)
+    x = torch.arange(64.0)
     assert torch.equal(kernel(x), 3 * x)
     out = torch.empty_like(x)
     assert kernel(x, out=out) is out and torch.equal(out, 3 * x)
     assert "for tensors of PyTorch on the CPU" in kernel.__doc__ and "get the torch form" in gelu.__doc__
-    cu.write_text(code % ' * 3; asm volatile ("")')
-    with pytest.warns(
-        RuntimeWarning, match=r"own of a tensor on the CPU is computed by the spec's torch form.*own.cu:1"
-    ):
+    kernel.cu.write_text(code % ' * 3; asm volatile ("")')
+    said = r"own of a tensor on the CPU is computed by the spec's torch form.*own.cu:1"
+    with pytest.warns(RuntimeWarning, match=said):
         assert torch.equal(kernel(x), 2 * x)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it warns once
@@ -190,18 +172,6 @@ def test_a_torch_form_that_gives_something_else_is_refused():
     x = torch.ones(3)
     same = replace(gelu, torch_native=lambda x: x)(x)
     assert same.data_ptr() != x.data_ptr()  # a new array for every form
-
-
-@pytest.mark.parametrize(
-    ("backward", "message"),
-    [(lambda x: x, r"backward names no gradient of an output; it takes by name dy \(the gradient of y\), and what "
-        r"it needs of x, y"),
-     (lambda g, x: g, r"backward names 'g'; it takes by name dy \(the gradient of y\), and what it needs of x, y"),
-     (3, "backward is 3; give a function of dy, the gradient of the output y, and inputs, outputs and scalars")],
-)  # fmt: skip
-def test_a_backward_that_cannot_be_called_is_refused(backward, message):
-    with pytest.raises(SpecError, match=message):
-        replace(gelu, backward=backward)
 
 
 @pytest.mark.parametrize(

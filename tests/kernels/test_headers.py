@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import twice
 
 import cudalab
 from cudalab.base.errors import CompileError, InputError
@@ -13,28 +14,17 @@ from cudalab.spec.dtype import dtype
 from cudalab.tools import inspect
 from cudalab.tools.inspect import compilers
 
-SPEC = """\
-import numpy as np
-from cudalab.spec import Budget, Kernel, Launch, blocks
-def launch(x, y):
-    return Launch((blocks(x.size, 128),), (128,), (x, y, np.int32(x.size)))
-scaled = Kernel(
-    file=__file__, summary="y = 2 x", dtypes=("float32",), sizes={"small": (1000,), "medium": (3000,)}, edges=((1,),),
-    reference=lambda x: 2 * x, entries={"scaled": launch}, budgets={"float32": Budget(0.5, why="exact")},
-    pointwise=True,
-)
-"""
 SOURCE = """\
 #include "common/mine.cuh"
-__global__ void scaled(const float* x, float* y, int n) {
+__global__ void twice(const float* x, float* y, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = scaled_by(x[i]);
+    if (i < n) y[i] = doubled(x[i]);
 }
 """
 HEADER = """\
 #pragma once
 #include "factor.cuh"
-__device__ __forceinline__ float scaled_by(float x) { return FACTOR * x; }
+__device__ __forceinline__ float doubled(float x) { return FACTOR * x; }
 """
 ON_THE_HOST = {"sizes": "small", "only": "host", "device": "cpu"}
 
@@ -42,11 +32,9 @@ ON_THE_HOST = {"sizes": "small", "only": "host", "device": "cpu"}
 @pytest.fixture
 def spec(tmp_path):
     (tmp_path / "common").mkdir()
-    (tmp_path / "scaled.py").write_text(SPEC)
-    (tmp_path / "scaled.cu").write_text(SOURCE)
     (tmp_path / "common" / "mine.cuh").write_text(HEADER)
     factor(tmp_path, 2)
-    return tmp_path / "scaled.py"
+    return twice.written(tmp_path, source=SOURCE)
 
 
 def factor(folder, value):
@@ -54,12 +42,8 @@ def factor(folder, value):
 
 
 def test_the_headers_of_a_kernel(spec):
-    cu = spec.with_suffix(".cu")
-    assert [str(path.relative_to(spec.parent)) for path in cuda_source.local_headers(SOURCE, cu)] == [
-        "common/mine.cuh",
-        "common/factor.cuh",
-    ]
-    assert set(cuda_source.local_headers(cu.read_text(), cu)) == set((spec.parent / "common").iterdir())
+    found = cuda_source.local_headers(SOURCE, spec.with_suffix(".cu"))
+    assert [str(path.relative_to(spec.parent)) for path in found] == ["common/mine.cuh", "common/factor.cuh"]
 
 
 @pytest.mark.sweep
@@ -69,7 +53,7 @@ def test_a_check_sees_an_edited_header(spec):
         factor(spec.parent, value)
         run = cudalab.check(spec, **ON_THE_HOST)
         statuses.append(run.cases[0].status)
-        digests.append(run.sources["scaled.cu"])
+        digests.append(run.sources["twice.cu"])
     assert statuses == ["ok", "WRONG", "ok"]
     assert digests[0] == digests[2] != digests[1]
 
@@ -87,20 +71,20 @@ def test_a_run_ends_where_a_header_is_edited(spec):
         if event.finished:
             factor(spec.parent, 3)
 
-    before, after = cudalab.check(spec, **{**ON_THE_HOST, "sizes": "small,medium"}, progress=edit).cases
+    before, after = cudalab.check(spec, **{**ON_THE_HOST, "sizes": "small,large"}, progress=edit).cases
     assert (before.status, after.status) == ("ok", "error")
-    assert after.reason.endswith("scaled.cu has changed since this run began")
+    assert after.reason.endswith("twice.cu has changed since this run began")
 
 
 @pytest.mark.process
 def test_a_run_is_not_resumed_with_another_header(spec, tmp_path):
-    asked = {**ON_THE_HOST, "sizes": "small,medium", "budget": 0.01}
+    asked = {**ON_THE_HOST, "sizes": "small,large", "budget": 0.01}
     out = tmp_path / "r.json"
     run = cudalab.bench(spec, **asked, output=out)
     run.cases, run.complete = run.cases[:1], False
     run.save(out)
     factor(spec.parent, 3)
-    with pytest.raises(InputError, match=r"scaled\.cu has changed"):
+    with pytest.raises(InputError, match=r"twice\.cu has changed"):
         cudalab.bench(spec, **asked, resume=out)
     factor(spec.parent, 2)
     assert len(cudalab.bench(spec, **asked, resume=out).cases) == 2
@@ -121,7 +105,7 @@ def test_inspect_sees_an_edited_header(spec):
         factor(spec.parent, value)
         (one,) = inspect.inspect(str(spec), archs="sm_90")
         digests.append(one.digest)
-        assert {i.file for i in one.code.instructions} >= {"scaled.cu", "mine.cuh"}
+        assert {i.file for i in one.code.instructions} >= {"twice.cu", "mine.cuh"}
     assert digests[0] != digests[1]
     (spec.parent / "common" / "factor.cuh").write_text("#define FACTOR no_such_name\n")
     with pytest.raises(CompileError, match=r'mine\.cuh\(3\): error: identifier "no_such_name" is undefined'):

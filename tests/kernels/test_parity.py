@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from cudalab import backends
+from cudalab.checks.expected import Expected
+from cudalab.checks.parity import compare
 from cudalab.device import cuda
+from cudalab.device.arrays import DeviceArray
+from cudalab.device.operands import Operands
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
 from cudalab.tools.pytest.cases import cases
@@ -63,6 +67,26 @@ def on_the_host(case):
     assert case.check().parity.n == outputs(case.group)
 
 
+def on_the_cpu(case):
+    if known(case):
+        with pytest.raises(pytest.fail.Exception, match="values differ"):
+            case.check()
+    else:
+        assert case.check().parity.n == outputs(case.group)
+
+
+def on_the_gpu(case):
+    known = case.group.name in ("gelu", "add2d", "plus_one") or case.variant.backend.budget == "budgets"
+    if case.group.values and not known:
+        pytest.skip("what libraries do with hard values is theirs; `cudalab check` says it")
+    subnormal = (case.group.name, case.group.size) == ("add2d", "special pairs")
+    if subnormal and case.variant.backend_name.startswith("cupy"):
+        with pytest.raises(pytest.fail.Exception, match=r"WRONG cupy.* got 0, want 1.40129846e-45"):
+            case.check()  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
+    else:
+        assert case.check().parity.n == outputs(case.group)
+
+
 @cases(*[name for name in find.kernels() if name not in COUSINS], device="cpu", only="host",
        dtypes="float32,int32", sample=SAMPLE)  # fmt: skip
 def test_on_the_host(case):
@@ -94,14 +118,6 @@ def test_cousins_on_the_cpu(case):
     on_the_cpu(case)
 
 
-def on_the_cpu(case):
-    if known(case):
-        with pytest.raises(pytest.fail.Exception, match="values differ"):
-            case.check()
-    else:
-        assert case.check().parity.n == outputs(case.group)
-
-
 @pytest.mark.torch_compile
 @cases("gelu", "softmax", device="cpu", only="torch_compile", dtypes="float32", sample=SAMPLE)
 def test_compiled_by_pytorch_on_the_cpu(case):
@@ -126,24 +142,9 @@ def test_on_the_gpu(case):
     on_the_gpu(case)
 
 
-def on_the_gpu(case):
-    known = case.group.name in ("gelu", "add2d", "plus_one") or case.variant.backend.budget == "budgets"
-    if case.group.values and not known:
-        pytest.skip("what libraries do with hard values is theirs; `cudalab check` says it")
-    subnormal = (case.group.name, case.group.size) == ("add2d", "special pairs")
-    if subnormal and case.variant.backend_name.startswith("cupy"):
-        with pytest.raises(pytest.fail.Exception, match=r"WRONG cupy.* got 0, want 1.40129846e-45"):
-            case.check()  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
-    else:
-        assert case.check().parity.n == outputs(case.group)
-
-
 @pytest.mark.parametrize("kernel", find.kernels().values(), ids=find.kernels())
 def test_the_reference_is_not_trivial(kernel):
     """An output of zeros, or a copy of an input, must fail."""
-    from cudalab.checks.expected import Expected
-    from cudalab.checks.parity import compare
-
     first = next(iter(kernel.outs))
     for name in kernel.dtypes:
         kind = dtype(name)
@@ -160,12 +161,6 @@ def test_the_reference_is_not_trivial(kernel):
 @pytest.mark.parametrize("name", ["gelu", "add2d", "plus_one"])
 def test_more_than_2_to_the_31_elements(gpu, name):
     """Indices of 64 bits: the last elements are right, in every entry and in every generated kernel."""
-    import numpy as np
-
-    from cudalab.checks.parity import compare
-    from cudalab.device.arrays import DeviceArray
-    from cudalab.device.operands import Operands
-
     torch = pytest.importorskip("torch")
     kernel = find.kernel(name)
     kind = dtype(kernel.dtypes[0])
@@ -190,10 +185,8 @@ def test_more_than_2_to_the_31_elements(gpu, name):
             torch.cuda.synchronize()
             module.bind(kernel, variant, kind, operands).run()
             gpu.stream.synchronize()
-            for arrays, got in (
-                (tail, out.reshape(-1)[-window:]),
-                (around, out.reshape(-1)[2**31 - window : 2**31 + 64]),
-            ):
+            flat = out.reshape(-1)
+            for arrays, got in ((tail, flat[-window:]), (around, flat[2**31 - window : 2**31 + 64])):
                 want = np.asarray(kernel.reference(**{n: a.astype(np.float64) for n, a in arrays.items()}))
                 parity = compare(got.cpu().numpy(), want, kind, kernel.budget(kind, module.budget))
                 assert parity.ok, f"{backend}:{variant} {parity.message}"

@@ -24,14 +24,8 @@ CLUSTERED = [(name, entry) for name, kernel in KERNELS.items() for entry in kern
 def test_clusters_of_any_size(name, entry, kind):
     """Up to 8 blocks of one or several warps; parts of a row that are held, that are not, and that are empty."""
     kernel, of = KERNELS[name], dtype(kind)
-    for cols, blocks, threads in (
-        (1, 8, 32),
-        (129, 8, 32),
-        (9000, 8, 32),
-        (2056, 2, 64),
-        (40008, 4, 256),
-        (4104, 8, 64),
-    ):
+    sizes = ((1, 8, 32), (129, 8, 32), (9000, 8, 32), (2056, 2, 64), (40008, 4, 256), (4104, 8, 64))
+    for cols, blocks, threads in sizes:
         arrays = kernel.make((3, cols), of)
 
         def change(launch, blocks=blocks, threads=threads):

@@ -1,7 +1,10 @@
 """Budgets whose absolute error is a function: it follows the terms that each element adds up."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import specs
 
 from cudalab import Budget, Kernel
 from cudalab.base.errors import SpecError
@@ -18,11 +21,8 @@ def terms(x):
 
 
 def spec(atol) -> Kernel:
-    return Kernel(
-        file="k.py", summary="k", dtypes=("float32",), sizes={"small": (3, 4)}, edges=((1, 2),),
-        entries={"k": lambda **arrays: None}, reference=lambda x: x.sum(axis=1),
-        shapes={"x": "rows cols", "y": "rows"}, budgets=Budget(0, atol),
-    )  # fmt: skip
+    shapes = {"x": "rows cols", "y": "rows"}
+    return specs.spec(Path(), lambda x: x.sum(axis=1), shapes=shapes, budgets=Budget(0, atol))
 
 
 def judged(kernel: Kernel, x: np.ndarray, off: float):
@@ -36,10 +36,12 @@ ROWS = np.array([[1e6, -1e6, 0, 0], [1, -1, 0, 0], [0, 0, 0, 0]], np.float32)
 
 
 def test_each_element_has_the_error_of_its_terms():
+    assert not Budget(0, terms).exact and Budget(0, 0).exact
     assert judged(spec(terms), ROWS, 2e-7).wrong == 1  # the row of zeros allows none
     found = judged(spec(terms), ROWS, 0.01)
     assert found.wrong == 2 and found.message.startswith("2 of 3 values differ by more than 0 ULP + 4.77e-07: [1]")
     assert judged(spec(lambda x: 0.1), ROWS, 0.01).ok  # one number for all
+    assert judged(spec(lambda x, share=2**-22: share * np.abs(x).sum(axis=1)), ROWS, 0).ok  # share is its own
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -76,19 +78,3 @@ def test_what_it_returns_is_checked(atol, said):
     with pytest.raises(SpecError, match="the budget's atol of y") as error:
         judged(spec(atol), ROWS, 0)
     assert said in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("atol", "said"), [(lambda z: 0, "takes 'z'; it can take x"), (max, "has no parameters that can be read")]
-)
-def test_its_parameters_are_inputs(atol, said):
-    with pytest.raises(SpecError, match=f"atol of a budget {said}"):
-        spec(atol)
-
-
-def test_other_parameters_with_defaults_are_its_own():
-    assert judged(spec(lambda x, share=2**-22: share * np.abs(x).sum(axis=1)), ROWS, 0).ok
-
-
-def test_a_function_is_not_exact():
-    assert not Budget(0, terms).exact and Budget(0, 0).exact

@@ -45,6 +45,9 @@ def test_a_file_is_read_once(tmp_path, reads, settled):
     written(cu, "three")
     assert [cuda_source.read(cu) for _ in range(3)] == ["three"] * 3
     assert reads == ["a.cu"] * 2
+    cu.unlink()
+    with pytest.raises(SpecError, match=r"cannot read .*a\.cu: No such file"):
+        cuda_source.read(cu)
 
 
 def test_a_file_that_was_written_just_now_is_read_each_time(tmp_path, reads):
@@ -58,14 +61,15 @@ def test_a_file_that_was_written_just_now_is_read_each_time(tmp_path, reads):
 
 
 def test_headers_that_change_appear_or_go_are_noticed(tmp_path, settled):
-    cu = written(tmp_path / "a.cu", '#include "in/b.cuh"\n')
-    known = [cuda_source.read(cu)]
+    cu = written(tmp_path / "a.cu", '#include <cuda_fp16.h>\n#include "in/b.cuh"\n#include <mine.cuh>\n')
+    known, digests = [cuda_source.read(cu)], {cuda_source.digest(cu)}
 
     def differs():
         text = cuda_source.read(cu)
-        assert text not in known
-        assert text == cuda_source.read(cu)
+        assert text not in known and text == cuda_source.read(cu)
+        assert cuda_source.digest(cu) not in digests
         known.append(text)
+        digests.add(cuda_source.digest(cu))
 
     written(tmp_path / "in" / "b.cuh", '#include "c.cuh"\n')
     differs()
@@ -77,14 +81,8 @@ def test_headers_that_change_appear_or_go_are_noticed(tmp_path, settled):
     differs()
     (tmp_path / "in" / "c.cuh").unlink()
     assert cuda_source.read(cu) == known[2]
-
-
-def test_a_file_that_has_gone_is_an_error(tmp_path, settled):
-    cu = written(tmp_path / "a.cu", "one")
-    cuda_source.read(cu)
-    cu.unlink()
-    with pytest.raises(SpecError, match=r"cannot read .*a\.cu: No such file"):
-        cuda_source.read(cu)
+    written(tmp_path / "mine.cuh", "beside the .cu, although it is named in angle brackets")
+    differs()
 
 
 # ---- encodings -------------------------------------------------------------------------------------------------------
@@ -92,17 +90,9 @@ def test_a_file_that_has_gone_is_an_error(tmp_path, settled):
 PLAIN = "// r\u00e9sum\u00e9\n__global__ void f(int* x) {}\n"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\xef\xbb\xbf" + PLAIN.encode(),
-        PLAIN.replace("\n", "\r\n").encode(),
-        b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r").encode(),
-    ],
-    ids=["byte order mark", "CR LF", "CR"],
-)
-def test_what_editors_add_to_a_text_is_taken_away(tmp_path, data):
-    (tmp_path / "f.cu").write_bytes(data)
+@pytest.mark.parametrize(("mark", "line_end"), [(b"\xef\xbb\xbf", "\n"), (b"", "\r\n"), (b"\xef\xbb\xbf", "\r")])
+def test_what_editors_add_to_a_text_is_taken_away(tmp_path, mark, line_end):
+    (tmp_path / "f.cu").write_bytes(mark + PLAIN.replace("\n", line_end).encode())
     assert cuda_source.read(tmp_path / "f.cu") == PLAIN
 
 
@@ -121,20 +111,13 @@ def test_another_encoding_is_refused_by_its_name_or_line(tmp_path, data, says):
         cuda_source.read(tmp_path / "f.cu")
 
 
-def test_a_header_beside_the_cu_counts_although_it_is_named_in_angle_brackets(tmp_path):
-    source = tmp_path / "k.cu"
-    source.write_text("#include <cuda_fp16.h>\n#include <mine.cuh>\n__global__ void k() {}\n")
-    (tmp_path / "mine.cuh").write_text("// 1\n")
-    before, text = cuda_source.digest(source), cuda_source.read(source)
-    (tmp_path / "mine.cuh").write_text("// 2\n")
-    assert cuda_source.digest(source) != before and cuda_source.read(source) != text
-
-
 def test_host_code_is_left_out_and_every_other_line_keeps_its_place(tmp_path):
+    def lines(text):
+        return [line.strip() for line in text.split("\n")]
+
     data = Path(__file__).parents[1] / "data" / "host_part"
     cu = written(tmp_path / "ext.cu", (data / "extension.cu").read_text())
-    left = (data / "extension.left").read_text()
-    assert [line.strip() for line in cuda_source.read(cu).split("\n")] == [line.strip() for line in left.split("\n")]
+    assert lines(cuda_source.read(cu)) == lines((data / "extension.left").read_text())
     said = "host code at lines 1 to 2, 16 to 17, 20, 22, 26 to 33 is left out: the lab launches"
     assert cuda_source.left_out(cu) == said
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,7 @@ def test_what_names_no_function_is_refused(name):
     [
         ("scale", r'scale is a template \(scale<factor, T>\); write "scale<64, float>"'),
         ("times", r'times is a template \(ns::times<factor>\); write "ns::times<2>"'),
-        (
-            "add",
-            r"add is overloaded; write 'add\(float\*, const float\*, int\)' or 'add\(float\*, const float\*, float",
-        ),
+        ("add", r"add is overloaded; write 'add\(float\*, const float\*, int\)' or 'add\(float\*, const float\*, fl"),
         ("plain<3>", "plain is not a template; write 'plain'"),
         ("scale_2", ""),  # of a macro: the compiler has to say
         ("ns::inner::twice", ""),
@@ -50,8 +48,7 @@ def test_what_names_no_function_is_refused(name):
     ],
 )
 def test_what_the_text_says_of_a_name(name, says):
-    wrong = entry_names.wrong(TEXT, name)
-    assert (wrong == "") if not says else __import__("re").match(says, wrong), wrong
+    assert re.match(says or "$", entry_names.wrong(TEXT, name))
 
 
 def test_without_macros_a_name_that_is_not_there_suggests_the_close_one():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import specs
 
-from cudalab import Budget, In, Kernel, Out
+from cudalab import Budget, In, Out
 from cudalab.base.errors import SpecError
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.inputs import draw
@@ -26,16 +29,13 @@ def test_integers_of_any_shape(shape):
     assert draw(shape, np.dtype(np.int32), np.random.default_rng(1)).shape == shape
 
 
-# ---- inputs by name: In ----------------------------------------------------------------------------------------------
-
-
 def gather(**fields):
-    return Kernel(**{
-        "file": __file__, "summary": "", "dtypes": ("float32", "float16"), "sizes": {"small": (30, 4, 500)},
-        "edges": ((1, 1, 1),), "shapes": {"table": "rows cols", "index": "n", "y": "n cols"},
-        "reference": lambda table, index: table[index], "entries": {"gather": lambda table, index, y: None},
-        "budgets": Budget(0, why="a copy"), "inputs": {"index": In("int64", 0, "rows")}, **fields,
-    })  # fmt: skip
+    usual = {
+        "dtypes": ("float32", "float16"), "sizes": {"small": (30, 4, 500)}, "edges": ((1, 1, 1),),
+        "shapes": {"table": "rows cols", "index": "n", "y": "n cols"}, "inputs": {"index": In("int64", 0, "rows")},
+        "reference": lambda table, index: table[index], "budgets": Budget(0, why="a copy"),
+    }  # fmt: skip
+    return specs.spec(Path(), **usual | fields)
 
 
 def test_an_input_has_a_dtype_and_a_range_of_its_own_and_the_others_are_as_usual():
@@ -50,9 +50,8 @@ def test_an_input_has_a_dtype_and_a_range_of_its_own_and_the_others_are_as_usual
 
 
 def test_floating_point_inputs_are_uniform_in_their_range():
-    made = gather(inputs={"index": In("int64", 0, "rows"), "table": In(low=3, high=4.5)}).make(
-        (30, 4, 5), DTYPES["float32"]
-    )
+    kernel = gather(inputs={"index": In("int64", 0, "rows"), "table": In(low=3, high=4.5)})
+    made = kernel.make((30, 4, 5), DTYPES["float32"])
     assert 3 <= made["table"].min() < made["table"].max() <= 4.5
 
 
@@ -64,19 +63,6 @@ def test_one_budget_holds_for_all_dtypes():
     assert own.budget(DTYPES["float16"], "peers", "y").ulp == 3
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"indices": In("int64")}, "inputs: no input named 'indices'; did you mean 'index'?"),
-        ({"index": "int64"}, "give an In by name"),
-    ],
-)
-def test_inputs_that_the_reference_does_not_take_are_refused(inputs, message):
-    with pytest.raises(SpecError) as raised:
-        gather(inputs=inputs)
-    assert message in str(raised.value)
-
-
 def test_a_range_is_numbers_or_dimensions():
     with pytest.raises(SpecError, match="In: high is '2 \\+'; give a number, or words such as 'rows'"):
         In("int64", 0, "2 +")
@@ -84,13 +70,10 @@ def test_a_range_is_numbers_or_dimensions():
         gather(inputs={"index": In("int64", 0, "lines")}).make((3, 4, 5), DTYPES["float32"])
 
 
-# ---- elements of a size ----------------------------------------------------------------------------------------------
-
-
 def test_elements_are_those_of_the_largest_array_and_no_product_of_names():
     kernel = gather()
     assert kernel.elements((30, 4, 500)) == 500 * 4  # the output; the names have a product of 60,000
-    planes = {"shapes": {"x": "n 512 512"}, "reference": lambda x: x, "entries": {"f": lambda x, y: None}}
+    planes = {"shapes": {"x": "n 512 512"}, "reference": lambda x: x}
     assert gather(**planes, sizes={"small": (3,)}, edges=(), inputs=None).elements((3,)) == 3 * 2**18
 
 
@@ -101,7 +84,7 @@ def test_elements_of_arrays_that_only_the_spec_knows_are_counted_where_it_is_che
         asked.append(shape)
         return {"x": np.zeros((*shape, 7), dtype)}
 
-    own = {"shapes": {}, "reference": lambda x: x.sum(-1), "entries": {"f": lambda x, y: None}, "edges": ()}
+    own = {"shapes": {}, "reference": lambda x: x.sum(-1), "edges": ()}
     kernel = gather(**own, inputs=inputs, sizes={"small": (3,)})
     assert [kernel.elements(size) for size in ((3,), (3,), (1 << 21,))] == [21, 21, 1 << 21]
     assert asked == [(3,)]
@@ -134,8 +117,5 @@ def test_values_between_ends_in_every_dtype(name):
     kind = DTYPES[name].numpy
     values = In(low=0, high=1).drawn((50,), kind, np.random.default_rng(1), {})
     assert values.dtype == kind and np.isfinite(values.astype(np.complex128)).all()
-    assert (
-        DTYPES[name].complex
-        or name == "bool"
-        or 0 <= values.astype(np.float64).min() <= values.astype(np.float64).max() < 1
-    )
+    if name not in ("complex64", "bool"):
+        assert values.astype(np.float64).min() >= 0 and values.astype(np.float64).max() < 1

@@ -15,8 +15,8 @@ X = np.zeros(4, np.float32)
 PAIR = np.array((2.0, 1.0), [("a", "f4"), ("b", "f4")])[()]
 
 
-def said(parameter, given):
-    return launch_check.wrong(Launch((1,), (1,), (given,)), [Parameter(parameter)], {"x": X}, (), "")
+def said(parameter, given, written=()):
+    return launch_check.wrong(Launch((1,), (1,), (given,)), [Parameter(parameter)], {"x": X}, written, "")
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,9 @@ def test_a_type_has_one_dtype_however_it_is_written(ctype, name):
 
 def test_a_launch_of_too_few_arguments_is_told_the_signature():
     declared = [Parameter("const float* x"), Parameter("float* y"), Parameter("int n")]
-    said = launch_check.wrong(Launch((1,), (1,), (X, X)), declared, {"x": X}, (), "")
-    assert said.endswith(
-        "takes 3 arguments, but its launch passes 2; its signature is (const float* x, float* y, int n)"
-    )
+    message = launch_check.wrong(Launch((1,), (1,), (X, X)), declared, {"x": X}, (), "")
+    signature = "(const float* x, float* y, int n)"
+    assert message.endswith(f"takes 3 arguments, but its launch passes 2; its signature is {signature}")
 
 
 @pytest.mark.parametrize(
@@ -85,8 +84,8 @@ def test_a_launch_of_too_few_arguments_is_told_the_signature():
     ],
 )
 def test_an_array_of_another_dtype_is_told_the_field_that_sets_it(parameter, written, advice):
-    said = launch_check.wrong(Launch((1,), (1,), (X,)), [Parameter(parameter)], {"x": X}, written, "")
-    assert said.startswith(f" wants {parameter!r}, but 'x' has float32 elements; ") and advice in said
+    message = said(parameter, X, written)
+    assert message.startswith(f" wants {parameter!r}, but 'x' has float32 elements; ") and advice in message
 
 
 @pytest.mark.parametrize(

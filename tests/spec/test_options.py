@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import cudalab
-from cudalab import Budget, Kernel, Launch
 from cudalab.backends import _cupy
 from cudalab.base.errors import InputError, NotFound, SpecError
 from cudalab.device import cuda
 from cudalab.engine import plan
 from cudalab.engine.groups import Work
 from cudalab.report import columns
-from cudalab.results import comparable
+from cudalab.results import comparable, record
+from cudalab.results.record import Machine, Results
 from cudalab.spec import compile_options, find, tuned
 from cudalab.spec.dtype import dtype
 from cudalab.tools.inspect import compilers
@@ -59,6 +58,10 @@ def test_every_path_gets_the_options(spec):
     given = cuda._options(tuple(kernel.macros(f32).items()), kernel.cu.parent, kernel.flags)["options"]
     assert given[:3] == ["-std=c++17", "--use_fast_math", "-DCUDALAB=1"]
     assert given[3:] == ["-Dscalar_t=float", "-DFACTOR=2", "-DBARE=1", "-DTHREADS=256"]
+    standard = replace(kernel, options=("--std=c++20",))  # which is given once, and first
+    assert standard.flags == ("-std=c++20",)
+    assert [one for one in _cupy.options(standard, f32) if "std" in one] == ["-std=c++20"]
+    assert cuda._options((), None, standard.flags)["options"] == ["-std=c++20"]
     assert tuned.sources(kernel, "scaled_exp")["options"] == "--use_fast_math -DFACTOR=2 -DBARE"
 
 
@@ -66,6 +69,9 @@ def test_every_path_gets_the_options(spec):
 def test_inspect_compiles_with_them(spec):
     code = compilers.compiled(find.kernel(spec), dtype("float32"), "sm_90").code["scaled_exp"]
     assert any(i.opcode == "FMUL.FTZ" for i in code.instructions), "--use_fast_math flushes subnormal numbers"
+
+
+ALONE = "\nA .cu is compiled alone: #include the file that defines the function."
 
 
 @pytest.mark.parametrize(
@@ -77,24 +83,12 @@ def test_inspect_compiles_with_them(spec):
         ("The experimental flag '--expt-relaxed-constexpr' can be", "", (), "--expt-relaxed-constexpr"),
         ("annotation on lambda requires --extended-lambda nvcc flag", "", ("-std=c++17",), "--extended-lambda"),
         ('error: identifier "y" is undefined', "y[i] = 1;", (), ""),
-        (
-            "ptxas fatal   : Unresolved extern function '_Z6helperf'",
-            "",
-            (),
-            "\nA .cu is compiled alone: #include the file that defines the function.",
-        ),
+        ("ptxas fatal   : Unresolved extern function '_Z6helperf'", "", (), ALONE),
     ],
 )
 def test_a_message_names_the_option_that_the_code_lacks(message, code, flags, want):
     said = compile_options.advice(message, code, flags)
     assert said == (f"\nAdd to the options of the spec: options=('{want}',)" if want.startswith("-") else want)
-
-
-def test_the_standard_is_given_once_and_first(spec):
-    made = replace(find.kernel(spec), options=("--std=c++20",))
-    assert made.flags == ("-std=c++20",)
-    assert [one for one in _cupy.options(made, dtype("float32")) if "std" in one] == ["-std=c++20"]
-    assert cuda._options((), None, made.flags)["options"] == ["-std=c++20"]
 
 
 EXTENDED = """
@@ -139,6 +133,8 @@ def test_values_reach_the_worker_and_replace_tuned_ones(spec):
     assert tuned.chosen(group.kernel, "scaled_exp", group.dtype, None) == (group.kernel, [])
     (usual,) = plan.groups([spec], "small", "")
     assert Work.on(usual).parameters == {}
+    with pytest.raises(InputError, match="no tunables in sum"):
+        plan.with_parameters(plan.groups(["sum"], "small", ""), {"NOT_THERE": 1})
 
 
 def test_rules_of_dims_hold_for_each_value_of_a_tunable(spec):
@@ -155,21 +151,12 @@ def test_rules_of_dims_hold_for_each_value_of_a_tunable(spec):
 def test_lengths_reach_the_worker_with_the_sizes_that_they_fit(spec):
     more = """k: 2 * np.exp(x[:k]), shapes={"x": "n", "y": "k"}, dims={"k": "at most n"},
     scalars={"k": Scalar(5, "int32")}, edges=((5,), (7,)),"""
-    text = (
-        SPEC.replace(", Launch", ", Launch, Scalar")
-        .replace("edges=((1,),),", "")
-        .replace(": 2 * np.exp(x),", f", {more}")
-    )
-    Path(spec).write_text(text)
+    text = SPEC.replace(", Launch", ", Launch, Scalar").replace("edges=((1,),),", "")
+    Path(spec).write_text(text.replace(": 2 * np.exp(x),", f", {more}"))
     one, other = plan.groups([spec], "small,7,k=6", "")
     again = Work.on(other).group()
-    assert (one.size, other.size, again.scalars, again.kernel.scalars["k"].value) == (
-        "small,k=6",
-        "7,k=6",
-        (("k", 6),),
-        6,
-    )
-    assert again.kernel.edges == ((7,),)
+    assert (one.size, other.size) == ("small,k=6", "7,k=6")
+    assert (again.scalars, again.kernel.scalars["k"].value, again.kernel.edges) == ((("k", 6),), 6, ((7,),))
     for sizes, said in (("7,k=8", "k is 8, but dims says 'at most n', where n is 7; give 7"), ("7,n=7", "n is a dim")):
         with pytest.raises(InputError, match=said):
             plan.groups([spec], sizes, "")
@@ -192,63 +179,15 @@ def test_wrong_values_are_refused(spec, parameters, error, said):
         cudalab.bench(spec, sizes="small", device="cpu", parameters=parameters)
 
 
-@pytest.mark.process
-def test_the_heading_says_which_values_were_used(spec):
-    run = cudalab.check(spec, only="numpy", device="cpu", dtype="float32")
+def test_the_heading_says_which_values_were_used():
+    run = Results(record.FORMAT, record.VERSION, "", {}, Machine("cpu", "a CPU"))
     assert "THREADS" not in columns.heading(run)
     run.options["parameters"] = "THREADS=64,PACKS=2"
     assert columns.heading(run).endswith("nothing was timed, with THREADS=64 PACKS=2")
-
-
-def test_a_kernel_without_tunables_says_so():
-    with pytest.raises(InputError, match="no tunables in sum"):
-        plan.with_parameters(plan.groups(["sum"], "small", ""), {"NOT_THERE": 1})
-
-
-def with_option(option):
-    return Kernel(
-        file="k.py", summary="", dtypes=("float32",), sizes={"small": (9,)}, edges=(), reference=lambda x: x,
-        entries={"k": lambda x, y: Launch((1,), (1,), (x, y))}, budgets={"float32": Budget(0)}, options=(option,),
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("option", ["-DX=$(id)", "-D X", "-DX=a,b", "--unheard-of", "x", "", 3])
-def test_options_of_other_kinds_are_refused(option):
-    with pytest.raises(SpecError, match="give a tuple of -DNAME=VALUE"):
-        with_option(option)
-
-
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [
-        ("--std=c++14", r"every path compiles C\+\+17, on the CPU too; leave it out, or give -std=c\+\+20"),
-        ("-rdc=true", "compiled alone, without linking: #include the other file"),
-        ("--relocatable-device-code=true", "without linking"),
-        ("-dc", "without linking"),
-        ("-I/tmp", "put them there, or set NVCC_APPEND_FLAGS"),
-        ("--include-path=/tmp", "put them there"),
-        ("-lcublas", "links no library; time one as a rival"),
-        ("-arch=sm_90", "for the GPU that it runs on; leave it out"),
-        ("-gencode=arch=compute_90,code=sm_90", "for the GPU that it runs on"),
-        ("-O2", "compiled with -O3"),
-        ("-G", "compiled with -O3"),
-        ("-lineinfo", "inspect adds -lineinfo"),
-        ("--default-stream=per-thread", "launches on a stream of its own"),
-        ("-ccbin=/tmp/x", "of other programs are not passed on"),
-        ("--compiler-options=-fplugin=x.so", "of other programs are not passed on"),
-        ("-Xptxas=-v", "inspect shows what ptxas says"),
-        ("--use-fast-math", "write it as --use_fast_math$"),
-        ("-maxrregcount 32", "write it as --maxrregcount=32$"),
-        ("--prec_div=false", "write it as --prec-div=true$"),
-    ],
-)
-def test_an_option_of_nvcc_that_is_not_taken_is_refused_with_what_to_do(option, said):
-    with pytest.raises(SpecError, match=f"k.py: options has '{re.escape(option)}'.*{said}"):
-        with_option(option)
 
 
 @pytest.mark.parametrize(
     "option", ["-use_fast_math", "--fmad=false", "-prec-div=true", "--maxrregcount=64", "-DX", "-DX=-1.5", "--restrict"]
 )
 def test_options_that_change_the_code_alone_are_taken(option):
-    assert with_option(option).options == (option,)
+    assert replace(find.kernel("sum"), options=(option,)).options == (option,)

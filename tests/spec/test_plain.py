@@ -26,35 +26,24 @@ def spec(folder, before="", after="", kernel="Kernel", budgets="Budget(1)", fiel
     return str(folder / "one.py")
 
 
+WIDE = "class Wide:\n    ulp, atol, why = 1, 0, ''"
+SCALAR = "class Other(Scalar):\n    def of(self, *given): return 1"
+HIDES = "object.__setattr__(one, 'budget', lambda *given: Budget(1e30))"
+MINE = f"class Mine(Kernel):\n{ANY}\n"
+HOME = "Mine.__module__ = 'cudalab.spec.kernel'"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"before": f"class Mine(Kernel):\n{ANY}", "kernel": "Mine"},
-            "Mine is a subclass of Kernel; give a plain Kernel",
-        ),
-        (
-            {"before": f"class Mine(Kernel):\n{ANY}\nMine.__module__ = 'cudalab.spec.kernel'", "kernel": "Mine"},
-            "Mine is a subclass of Kernel; give a plain Kernel",
-        ),
-        ({"after": "object.__setattr__(one, 'budget', lambda *given: Budget(1e30))"}, "Kernel.budget was replaced"),
+        ({"before": MINE, "kernel": "Mine"}, "Mine is a subclass of Kernel; give a plain Kernel"),
+        ({"before": MINE + HOME, "kernel": "Mine"}, "Mine is a subclass of Kernel; give a plain Kernel"),
+        ({"after": HIDES}, "Kernel.budget was replaced"),
         ({"after": "one.__dict__['parameters'] = {}"}, "Kernel.parameters was replaced; give a plain Kernel"),
-        (
-            {"before": "class Wide(Budget):\n    pass", "budgets": "Wide(1)"},
-            "budgets: Wide is a subclass of Budget; give a plain Budget",
-        ),
-        (
-            {"before": "class Wide:\n    ulp, atol, why = 1, 0, ''", "budgets": "{'float32': Wide()}"},
-            "is no Budget; give one such as Budget(4",
-        ),
-        (
-            {"before": "class Other(Scalar):\n    def of(self, *given): return 1", "fields": "scalars={'a': Other(2)}"},
-            "scalars: Other is a subclass of Scalar; give a plain Scalar",
-        ),
-        (
-            {"before": "class Same(In):\n    pass", "fields": "inputs={'x': Same('float32')}"},
-            "inputs: Same is a subclass of In; give a plain In",
-        ),
+        ({"before": "class B(Budget): pass", "budgets": "B(1)"}, "budgets: B is a subclass of Budget; give a plain B"),
+        ({"before": WIDE, "budgets": "{'float32': Wide()}"}, "is no Budget; give one such as Budget(4"),
+        ({"before": SCALAR, "fields": "scalars={'a': Other(2)}"}, "scalars: Other is a subclass of Scalar; give a pla"),
+        ({"before": "class I(In): pass", "fields": "inputs={'x': I()}"}, "inputs: I is a subclass of In; give a plain"),
     ],
 )
 def test_records_of_the_specs_own_are_refused(tmp_path, given, message):
@@ -65,9 +54,8 @@ def test_records_of_the_specs_own_are_refused(tmp_path, given, message):
 
 def test_the_labs_own_records_are_taken(tmp_path):
     kernel = find.kernel(spec(tmp_path, budgets="{'float32': Budget(1)}", fields="inputs={'x': In('float32', 0, 1)}"))
-    assert (
-        kernel.outs and kernel.input_kinds and plain.wrong(kernel) == ""
-    )  # what is computed once is kept in the record
+    assert kernel.outs and kernel.input_kinds  # what is computed once is kept in the record
+    assert plain.wrong(kernel) == ""
 
 
 def test_budgets_that_change_are_taken_as_they_were(tmp_path):

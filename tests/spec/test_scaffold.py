@@ -57,9 +57,8 @@ def test_a_spec_that_is_filled_in_is_right(kind, tmp_path):
     shutil.copy(DATA / f"{kind}.cu", tmp_path)
     text = scaffold.of_file(tmp_path / f"{kind}.cu")
     for function, code in expected(kind)[2].items():
-        text = re.sub(
-            rf"(def {function}\((?:.|\n)*?    )return todo\(.*", lambda found, code=code: found[1] + code, text, count=1
-        )
+        place = rf"(def {function}\((?:.|\n)*?    )return todo\(.*"
+        text = re.sub(place, lambda found, code=code: found[1] + code, text, count=1)
     text = re.sub(r'Budget\(4, why="TODO[^"]*"', 'Budget(4, atol=2e-4, why="sums"', text)
     assert "todo(" not in text, text
     spec = tmp_path / f"{kind}.py"

@@ -52,11 +52,6 @@ def test_lengths_belong_to_the_sizes_before_them(text, want):
     assert words(text.replace(" ", ""))[-1] in (list(want)[-1], "*,k=1ki")
 
 
-def test_lengths_that_make_too_many_names_are_refused():
-    with pytest.raises(InputError, match="asks for more than"):
-        words("a=[1:300],b=[1:300]")
-
-
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
@@ -83,6 +78,11 @@ def test_lengths_that_make_too_many_names_are_refused():
 def test_what_it_refuses(text, error, message):
     with pytest.raises(error, match=message):
         parse(text, NAMED)
+
+
+def test_lengths_that_make_too_many_names_are_refused():
+    with pytest.raises(InputError, match="asks for more than"):
+        words("a=[1:300],b=[1:300]")
 
 
 def test_thousands_of_random_texts_give_sizes_or_a_clear_error():

@@ -55,9 +55,3 @@ def test_the_operations_are_those_that_the_spec_counts():
 def test_what_is_no_count_is_refused(fields, said):
     with pytest.raises(SpecError, match=said):
         amount(with_(**fields), X, 4000)
-
-
-@pytest.mark.parametrize("field", ["bytes", "flops"])
-def test_a_function_of_other_names_is_refused(field):
-    with pytest.raises(SpecError, match=rf"{field} takes \(y\), but it is called by name with x"):
-        with_(**{field: lambda y: 1})

@@ -27,13 +27,8 @@ from cudalab.study.load import SAMPLES, Load
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
-STUDIES = {
-    "cpu-vs-gpu": ("tiny",),
-    "dataloader": ("tiny",),
-    "data-values": tuple(f"tiny-{name}" for name in data_values.OPERATIONS),
-    "clocks": ("tiny",),
-    "energy": ("tiny",),
-}
+STUDIES = dict.fromkeys(("cpu-vs-gpu", "dataloader", "data-values", "clocks", "energy"), ("tiny",))
+STUDIES["data-values"] = tuple(f"tiny-{name}" for name in data_values.OPERATIONS)
 
 
 @pytest.fixture(scope="module")
@@ -67,15 +62,14 @@ def test_the_first_calls_stand_apart_and_an_extrapolation_is_called_one(runs, mo
 def test_transfers_and_tf32_have_their_place():
     """Run the GPU's variants on the CPU's memory: their results are right, and a copy that does nothing is WRONG."""
     everywhere = [replace(v, devices=("cuda", "cpu")) for v in cpu_vs_gpu.study.variants if "pin" not in v.label]
-    nowhere = Variant("no copy", lambda lab: replace_run(cpu_vs_gpu.back(False)(lab)))
+    nowhere = Variant("no copy", lambda lab: replace(cpu_vs_gpu.back(False)(lab), run=lambda: None))
     study = replace(cpu_vs_gpu.study, variants=(*(v for v in everywhere if "gpu-with" not in v.label), nowhere))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu_vs_gpu, "on_host", with_own_product)
         found_rows = rows(measured(study, ["tiny"]))
     assert found_rows.pop("no copy").status == record.WRONG
-    assert {label: (case.status, case.reason) for label, case in found_rows.items()} == dict.fromkeys(
-        ("gpu-fp32", "gpu-tf32", "cpu", "h2d-pageable", "d2h-pageable"), (record.OK, "")
-    )
+    due = dict.fromkeys(("gpu-fp32", "gpu-tf32", "cpu", "h2d-pageable", "d2h-pageable"), (record.OK, ""))
+    assert {label: (case.status, case.reason) for label, case in found_rows.items()} == due
     assert found_rows["h2d-pageable"].quantities["moved_bytes"] == 2 * 4 * 64 * 64
     assert found_rows["d2h-pageable"].quantities["moved_bytes"] == 4 * 64 * 64
 
@@ -83,10 +77,6 @@ def test_transfers_and_tf32_have_their_place():
 def with_own_product(lab, pinned=False):
     here = cpu_vs_gpu.make_inputs(lab)
     return lab.once("host", lambda: here._replace(c=torch.empty_like(here.a)))
-
-
-def replace_run(work: Work) -> Work:
-    return replace(work, run=lambda: None)
 
 
 def test_a_tolerance_of_its_own_is_a_variants_alone():
@@ -148,10 +138,8 @@ def test_an_image_is_what_its_coefficients_say():
     assert (image.shape, image.dtype, label) == ((3, 16, 16), np.uint8, 9)
     dc = images.coefficients[3][0, 1, 0, 0, 0] / dataloader.BLOCK * (1 + 1 / 7)  # a block's mean, if nothing is clipped
     block = image[0, 8:, :8].astype(float)
-    if block.min() > 0 and block.max() < 255:
-        assert abs(block.mean() - 128 - dc) < 1  # the fraction is cut off
-    else:
-        pytest.fail("choose a block that is not clipped")
+    assert block.min() > 0 and block.max() < 255, "choose a block that is not clipped"
+    assert abs(block.mean() - 128 - dc) < 1  # the fraction is cut off
 
 
 def test_each_input_is_right_by_float64_and_what_it_is_called(runs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from math import inf
 from time import perf_counter, sleep
 from types import SimpleNamespace
@@ -35,16 +36,11 @@ def runs(tmp_path_factory):
     """Each study's run, made when it is first asked for, and where `profile` puts its trace."""
     trace = tmp_path_factory.mktemp("trace") / "trace.json"
 
-    class Runs(dict):
-        def __missing__(self, name):
-            self[name] = measured(name, **({"trace": str(trace)} if name == "profile" else {}))
-            return self[name]
-
-    return Runs(), trace
+    return cache(lambda name: measured(name, **({"trace": str(trace)} if name == "profile" else {}))), trace
 
 
 def rows(runs, name):
-    return studying.rows(runs[0][name])
+    return studying.rows(runs[0](name))
 
 
 # --- the studies
@@ -55,11 +51,11 @@ COMPILED = pytest.param("jit-gelu", marks=pytest.mark.sweep)  # PyTorch's compil
 
 @pytest.mark.parametrize("name", [COMPILED if name == "jit-gelu" else name for name in NAMES])
 def test_every_variant_that_runs_here_is_right_and_timed(runs, name):
-    ran = [case for case in runs[0][name].cases if case.status != results.SKIPPED]
+    ran = [case for case in runs[0](name).cases if case.status != results.SKIPPED]
     assert len(ran) >= 2
     assert all(case.status == results.OK and case.times for case in ran), [(c.label, c.reason) for c in ran]
     assert all(case.parity and case.parity.ok for case in ran)
-    assert "?" not in module(name).finding(runs[0][name]) or name == "training-graph"
+    assert "?" not in module(name).finding(runs[0](name)) or name == "training-graph"
 
 
 def test_fused_forms_of_gelu_and_labels_of_a_step_are_counted(runs):
@@ -448,9 +444,8 @@ def test_on_a_gpu(name):
         assert counts["graph"]["kernels"] > 5
     if name == "profile":
         assert 0 < counts["profiler"]["idle_share"] < 1
-        assert sum(counts["profiler"][f"{n}_share"] for n in ("inference", "backward", "step")) == pytest.approx(
-            1, abs=0.01
-        )  # each is the median of several processes
+        shares = sum(counts["profiler"][f"{n}_share"] for n in ("inference", "backward", "step"))
+        assert shares == pytest.approx(1, abs=0.01)  # each is the median of several processes
         assert counts["profiler"]["backward_share"] > 0.1  # its kernels come from another thread
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
+from functools import cache
 from math import inf
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -28,16 +29,13 @@ NAMES = ("cudnn-benchmark", "batch-size", "conv-bias", "zero-grad", "debug-apis"
 def runs():
     """Each study's run, made when it is first asked for, and the steps that were told meanwhile."""
 
-    class Runs(dict):
-        steps: ClassVar = {}
+    @cache
+    def run(name):
+        tiny = [size for size in module(name).study.sizes if size.startswith("tiny")]
+        return measured(name, tiny, steps[name].append)
 
-        def __missing__(self, name):
-            tiny = [size for size in module(name).study.sizes if size.startswith("tiny")]
-            steps = self.steps[name] = []
-            self[name] = measured(name, tiny, steps.append)
-            return self[name]
-
-    return Runs()
+    steps = defaultdict(list)
+    return run, steps
 
 
 def count(run, label, name, size="tiny"):
@@ -48,7 +46,7 @@ def count(run, label, name, size="tiny"):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_variants_compute_the_same_and_are_timed(runs, name):
-    run, study = runs[name], module(name).study
+    run, study = runs[0](name), module(name).study
     for case in run.cases:
         assert case.status == record.OK, (case.size, case.label, case.reason)
         assert case.parity.n > 0
@@ -59,13 +57,13 @@ def test_variants_compute_the_same_and_are_timed(runs, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_finding_is_made_of_the_numbers(runs, name):
-    said = module(name).finding(runs[name])
+    said = module(name).finding(runs[0](name))
     assert "?" not in said
     assert "nan" not in said
-    for case in runs[name].cases:
+    for case in runs[0](name).cases:
         if case.label != module(name).study.baseline:
             case.times = {}
-    assert module(name).finding(runs[name])  # what is missing is no reason to fail
+    assert module(name).finding(runs[0](name))  # what is missing is no reason to fail
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,24 +104,24 @@ def test_a_variant_that_learns_something_else_is_wrong(name, monkeypatch):
 
 
 def test_mixed_precision_and_checkpoints_need_less_memory_and_a_larger_batch_fits(runs):
-    run = runs["batch-size"]
+    run = runs[0]("batch-size")
     for label in ("amp-bf16", "amp-fp16"):
         assert count(run, label, "peak_bytes") < 0.9 * count(run, "float32", "peak_bytes")
         assert count(run, label, "largest_batch") > count(run, "float32", "largest_batch") > 0
     lab = a_lab("batch-size", memory_gib=0.002)
     twice = module("batch-size").trained()(lab).quantities()["largest_batch"]
-    assert 1.5 < twice / count(runs["batch-size"], "float32", "largest_batch") < 3
-    run = runs["checkpoint"]
+    assert 1.5 < twice / count(runs[0]("batch-size"), "float32", "largest_batch") < 3
+    run = runs[0]("checkpoint")
     for label, share in {"each layer": 0.6, "segments": 0.8}.items():
         assert count(run, label, "peak_bytes") < share * count(run, "kept", "peak_bytes")
         assert share * count(run, label, "largest_batch") > count(run, "kept", "largest_batch") > 0
-    assert all(case.quantities["largest_batch"] for case in runs["checkpoint"].cases)
-    told = {step.label for step in runs.steps["checkpoint"] if "batch of" in step.phase}
+    assert all(case.quantities["largest_batch"] for case in runs[0]("checkpoint").cases)
+    told = {step.label for step in runs[1]["checkpoint"] if "batch of" in step.phase}
     assert told == {"kept", "each layer", "segments"}
 
 
 def test_no_bias_and_fused_optimizers_need_fewer_operators(runs):
-    run, width = runs["conv-bias"], module("conv-bias").study.sizes["tiny"]["width"]
+    run, width = runs[0]("conv-bias"), module("conv-bias").study.sizes["tiny"]["width"]
     assert count(run, "bias", "parameters") - count(run, "no bias", "parameters") == (1 + 2 + 4) * width
     assert count(run, "no bias", "operators") < count(run, "bias", "operators")
     lab = a_lab("conv-bias")
@@ -131,13 +129,13 @@ def test_no_bias_and_fused_optimizers_need_fewer_operators(runs):
     plain = module("conv-bias").without(lab, biased)
     assert torch.allclose(biased.train()(x), plain.train()(x), atol=1e-5)
     assert not torch.allclose(biased.features[0](x), plain.features[0](x), atol=1e-2)
-    run = runs["fused-modules"]
+    run = runs[0]("fused-modules")
     for size in ("tiny", "tiny-sgd"):
         unfused, foreach, fused = (count(run, label, "operators", size) for label in ("unfused", "foreach", "fused"))
         assert fused < foreach < unfused / 2, size
         assert count(run, "default", "operators", size) == unfused  # on a CPU
     assert count(run, "default", "operators", "tiny-layernorm") < count(run, "unfused", "operators", "tiny-layernorm")
-    assert count(runs["zero-grad"], "none", "peak_bytes") < 0.9 * count(runs["zero-grad"], "zeros", "peak_bytes")
+    assert count(runs[0]("zero-grad"), "none", "peak_bytes") < 0.9 * count(runs[0]("zero-grad"), "zeros", "peak_bytes")
 
 
 def test_float32_steps_have_the_precision_that_they_name_and_leave_it_as_before(monkeypatch):

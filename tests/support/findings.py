@@ -6,7 +6,7 @@ import re
 
 from cudalab.results import record
 from cudalab.results.record import Case, Machine, Results
-from cudalab.study import found
+from cudalab.study import Study, found
 
 RATIO = re.compile(r"([\d.,]+) times \([\d.,]+ to [\d.,]+, (FASTER|SAME|SLOWER|UNCLEAR)\)")
 
@@ -19,9 +19,9 @@ def timed(name: str, label: str, size: str, quantities=None, **times) -> Case:
     return Case(name, size, (), "float32", label, times=rounds, quantities=quantities or {})
 
 
-def run_of(name: str, cases: list[Case], device: str = "cuda", **options) -> Results:
-    study = found.study(name)
-    options = {"study": name, "kinds": ",".join(study.kinds), "baseline": study.baseline, **options}
+def run_of(name: str | Study, cases: list[Case], device: str = "cuda", **options) -> Results:
+    study = found.study(name) if isinstance(name, str) else name
+    options = {"study": study.name, "kinds": ",".join(study.kinds), "baseline": study.baseline, **options}
     return Results(record.FORMAT, record.VERSION, "", options, Machine(device, "a machine"), cases=cases)
 
 

@@ -74,31 +74,13 @@ def three_values(m):
 def solver(file, entries=None, *, torch=None, native=None, **fields):
     """The spec of Kepler's equation in `file`."""
     return Kernel(**{
-        "file": file,
-        "summary": "Kepler's equation E = M + sin(E) / 2",
-        "dtypes": ("float32",),
-        "sizes": SIZES,
-        "edges": EDGES,
-        "reference": reference,
-        "entries": entries or {"honest": elementwise, "cheat": elementwise},
-        "budgets": BUDGET,
-        "output": "e",
-        "torch": torch,
-        "torch_native": native,
-        **fields,
+        "file": file, "summary": "Kepler's equation E = M + sin(E) / 2", "dtypes": ("float32",), "sizes": SIZES,
+        "edges": EDGES, "reference": reference, "entries": entries or {"honest": elementwise, "cheat": elementwise},
+        "budgets": BUDGET, "output": "e", "torch": torch, "torch_native": native, **fields,
     })  # fmt: skip
 
 
 def adder(file):
     """The spec of y = x + 1, which memory bounds, in `file`."""
-    return Kernel(
-        file=file,
-        summary="e = m + 1",
-        dtypes=("float32",),
-        sizes=SIZES,
-        edges=EDGES,
-        reference=lambda m: m + 1,
-        entries={"honest": elementwise, "cheat": elementwise},
-        budgets={"float32": Budget(0.5, why="one addition, correctly rounded")},
-        output="e",
-    )
+    exact = {"float32": Budget(0.5, why="one addition, correctly rounded")}
+    return solver(file, summary="e = m + 1", reference=lambda m: m + 1, budgets=exact)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 
+from findings import run_of
+
 from cudalab.device.cpu import Cpu
 from cudalab.engine.job import Job
 from cudalab.engine.selection import Selection
-from cudalab.results import record
-from cudalab.results.record import Case, Machine, Results
+from cudalab.results.record import Case, Results
 from cudalab.study import Study, engine, found
 from cudalab.study.lab import Lab
 
@@ -31,9 +32,7 @@ def measured(study: str | Study, sizes=("tiny",), progress=lambda step: None, **
     job = Job(Cpu(), Selection(), ("launch",), 0, 1e-3, progress)
     works = [workload(study, size, **settings) for size in sizes]
     cases = [case for work in works for case in engine.cases(job, work)]
-    named = works[0].study
-    options = {"study": named.name, "kinds": ",".join(named.kinds), "baseline": named.baseline}
-    return Results(record.FORMAT, record.VERSION, "", options, Machine("cpu", "a CPU"), cases=cases)
+    return run_of(works[0].study, cases, "cpu")
 
 
 def rows(run: Results, size: str = "tiny") -> dict[str, Case]:
