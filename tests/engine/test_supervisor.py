@@ -77,6 +77,12 @@ def test_a_failing_variant_costs_its_row_only(workers):
     assert len(workers) == 1
 
 
+@pytest.mark.parametrize(("phase", "asks"), [("compile", "does the compiler end in a shell?"), ("first run", "a loop")])
+def test_what_hangs_is_told_what_to_look_at(phase, asks):
+    ended = Ended("did not end within 8 s", Step("g", phase, "host:k"), hung=True)
+    assert asks in supervisor.Supervisor._death(None, ended).reason
+
+
 @pytest.mark.process
 @pytest.mark.wall
 @pytest.mark.sweep

@@ -90,6 +90,17 @@ def test_the_allowed_error_stands_beside_the_error():
     assert "by atol" not in hidden  # the row shows the larger error, and what is allowed there
 
 
+def test_a_large_relative_error_of_a_right_row_is_told_with_the_size_of_the_results():
+    far, small = near("host:a", 1.0), replace(near("host:a", 1.0), size="9, ends")
+    for one, error in ((far, 2e-7), (small, 1.0)):
+        one.parity = replace(one.parity, rel_l2=error, norm=99**0.5 * 4e-13, ok=True, wrong=0)
+    said = (
+        "rel. error 1.0e+00 of gelu float32 host:a: at 9, ends, where the results are about 4e-13 (root mean square); "
+    )
+    assert f"{said}the budget allows it." in report.render(run(far, small), "table").splitlines()
+    assert said not in report.render(run(far), "table")
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "step"),
     [
