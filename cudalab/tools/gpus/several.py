@@ -109,7 +109,8 @@ class Several(Session):
             )
         least = min(rooms, key=lambda number: rooms[number].within(group.fit))
         host = min((room.host for room in rooms.values() if room.host), default=0)
-        said = f"the same for all {len(rooms)} GPUs, of which {self._names[least]} has the least memory"
+        what = "actors" if rooms[least].machine.device == "cpu" else "GPUs"
+        said = f"the same for all {len(rooms)} {what}, of which {self._names[least]} has the least memory"
         return replace(rooms[least], host=host, said=said if len(rooms) > 1 else "")
 
     @property
