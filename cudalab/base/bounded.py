@@ -27,6 +27,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.
 
 T = TypeVar("T")
 _limit = LIMIT
+_advice = "does a loop never end?"  # for code that takes longer
 
 
 class _Here(threading.local):
@@ -47,10 +48,11 @@ class Interrupted(BaseException):
     """What the process does is no longer wanted: no fault of the code that it runs."""
 
 
-def allow(seconds: float) -> None:
-    """Let files that are loaded from now on take so long, and LEAST at least."""
-    global _limit
-    _limit = max(seconds, LEAST)
+def allow(seconds: float | None) -> None:
+    """Let files that are loaded from now on take so long, and LEAST at least; None: LIMIT, which no option changes."""
+    global _advice, _limit
+    _limit = LIMIT if seconds is None else max(seconds, LEAST)
+    _advice = "does a loop never end?" if seconds is None else "give a longer --timeout"
 
 
 @contextmanager
@@ -160,13 +162,13 @@ def no_exit() -> Iterator[None]:
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
-        raise Stopped(f"it did not end within {seconds:g} s; give a longer --timeout")
+        raise Stopped(f"it did not end within {seconds:g} s; {_advice}")
 
     start = monotonic()
     handler: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)
     remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)  # another's, such as pytest-timeout's
     limit = seconds + GRACE
-    text = f"Error: code of a spec did not return to Python within {limit:g} s, see above; give a longer --timeout"
+    text = f"Error: code of a spec did not return to Python within {limit:g} s, see above; {_advice}"
     try:
         with nullcontext() if sys.gettrace() else ending(limit, text):  # a debugger may stop for longer
             yield

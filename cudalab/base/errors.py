@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from math import inf
 from pathlib import Path
 from traceback import extract_tb
 from types import MappingProxyType
 from typing import TypeVar
+
+LONGEST = 10**9  # seconds that an option may give, beside inf
 
 T = TypeVar("T")
 
@@ -134,5 +137,5 @@ def unknown(what: str, name: str, known: Iterable[str], others: Mapping[str, str
 
 def need_seconds(name: str, given: object, more: str = "") -> None:
     """Raise InputError unless `given` is a positive number of seconds; `more` names other allowed values."""
-    if not isinstance(given, (int, float)) or not given > 0:
-        raise InputError(f"{name} is {given} s; give a positive number of seconds{more}")
+    if not isinstance(given, (int, float)) or not given > 0 or LONGEST < given < inf:
+        raise InputError(f"{name} is {given} s; give a positive number of seconds, up to {LONGEST:,}{more}")

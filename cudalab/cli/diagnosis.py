@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from cudalab import backends, host
 from cudalab.base import cache, packages, program
 from cudalab.base.errors import Unavailable
-from cudalab.device import cpu, cuda, driver, nvml, toolkit
+from cudalab.device import cpu, cuda, driver, nvcc, nvml, toolkit
 from cudalab.engine.cross_check import nvbench
 from cudalab.engine.messages import PROCESSES, UP_TO
 from cudalab.tools.inspect import compilers
@@ -115,6 +115,8 @@ def _gpus() -> str:
 
 def _version(compiler: str) -> str:
     done = program.run([compiler, "--version"], text=True)
+    if reason := nvcc.broken(compiler):
+        raise Unavailable(f"{compiler} does not work here: {reason}")
     lines = [line for line in done.stdout.splitlines() if "release" in line]
     where = f"{compiler} (from wheels)" if toolkit.from_wheels(compiler) else compiler
     return f"{where}: {lines[-1].strip()}" if lines else where

@@ -79,7 +79,7 @@ def patience(context: click.Context, option: click.Parameter, value: float) -> f
     from cudalab.base import bounded
 
     bounded.allow(value)
-    context.call_on_close(lambda: bounded.allow(bounded.LIMIT))
+    context.call_on_close(lambda: bounded.allow(None))
     return value
 
 

@@ -29,7 +29,6 @@ from cudalab.spec.sizes import MAX_ELEMENTS
 CONTEXT = 1 << 30  # bytes of the GPU that a process takes for itself
 COPIES = 6  # of all arrays of a launch: its own, other contents of the inputs, a copy's, and what is spare
 ON_CPU = 1 << 22  # elements of the largest array where the processor executes the threads
-STAND_IN = "cudalab CPU stand-in"  # the name of a GPU whose threads the processor executes too (tests/fake_gpu)
 SECONDS = {"cuda": 20.0, "cpu": 2.0}  # of a processor that the reference takes, at most, by kind of device
 TRIES = 3  # of the reference at each
 STEEP = 1.4  # a power from which on it grows faster than the elements; caches and noise are below
@@ -51,6 +50,7 @@ class Room:
     processes: int = 1
     most: int = 1
     host: int = field(default_factory=memory.free)  # bytes of the machine
+    said: str = ""  # which of several cards this is
 
     def within(self, share: float) -> int:
         """Bytes of the device for one process: of a GPU a share of all its memory, as far as it is free."""
@@ -87,7 +87,7 @@ def fitted(group: Group, room: Room, known: Sequence[Case] = ()) -> Group:
     where = f"{_gb(room.within(1.0))} of memory that is free" if room.machine.device == "cpu" else _card(room)
     shape = "x".join(map(str, found.shape))
     said = f"{group.size} is {shape}: up to {100 * group.fit:g} % of {where}; the run needs about {_gb(found.nbytes)}"
-    return replace(group, shape=found.shape, fitted=f"{said}{'; ' if found.why else ''}{found.why}")
+    return replace(group, shape=found.shape, fitted="; ".join(filter(None, (said, found.why, room.said))))
 
 
 def shaped(group: Group, known: Sequence[Case]) -> Group | None:
@@ -315,8 +315,7 @@ class _Search:
         own = HOST_CONTENTS * (sum(size[name] for name in self.inputs) + 8 * results) + peak  # in float64
         if self.nbytes(length) + (peak if kind == "cpu" else 0) > within:
             return self._no("")
-        executed = kind == "cpu" or self.room.machine.name == STAND_IN
-        if executed and self._elements(length) > ON_CPU:
+        if kind == "cpu" and self._elements(length) > ON_CPU:
             return self._no(f"the processor executes the threads: no array has more than {ON_CPU:,} elements")
         if self.room.host and own > self.group.fit * self.room.host:
             return self._no(f"the inputs and the reference take {_gb(own)} of the machine's memory at a larger one")

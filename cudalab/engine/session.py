@@ -167,8 +167,6 @@ class Session:
         """Rows of every selected variant of a group that can run here. Not `timed`: they are only checked."""
         self._labels = tuple(self.labels(group))
         cases = self.workers.cases(group, timed and group.timed)
-        if isinstance(group, Group) and group.fitted and cases:
-            cases[0].notes.append(group.fitted)
         for case in cases if isinstance(group, Group) else ():  # a study's kinds of time are its own
             limit.refuse(case, self.ready.machine, self.results.calibration)
         if replaced := sorted(set(genuine.replaced()) - self._replaced):  # by a function of a spec that ran here
@@ -186,11 +184,14 @@ class Session:
         return [fit.shaped(group, had) or self._fitted_one(group, known) if group.fit else group for group in groups]
 
     def _fitted_one(self, group: Group, known: Sequence[Case]) -> Group:
-        labels, here = tuple(self.workers.labels(group)), self.ready
-        at_once = self.workers.count if here.machine.device == "cpu" else 1
-        room = fit.Room(here.machine, here.free, labels, self.setup.modes, at_once, self.workers.most)
         self.tell(Step(str(group), "looking for the size"))
-        return fit.fitted(group, room, known)
+        return fit.fitted(group, self.room(group), known)
+
+    def room(self, group: Group) -> fit.Room:
+        """What a group that is to fit into memory may take."""
+        here, labels = self.ready, self.workers.labels(group)
+        at_once = self.workers.count if here.machine.device == "cpu" else 1
+        return fit.Room(here.machine, here.free, labels, self.setup.modes, at_once, self.workers.most)
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
         """Return the result of a tool's own handler, of type `kind`, or how the worker died; see `Supervisor.ask`."""
@@ -227,6 +228,8 @@ class Session:
 
     def _take(self, group: Rows[Way], cases: list[Case], complete: bool) -> None:
         """Add the rows of a group to the results, write the file, tell it."""
+        if isinstance(group, Group) and group.fitted and cases:
+            cases[0].notes.append(group.fitted)
         run, spent = self.results, self.spent()
         run.cases += [*cases, *self.elsewhere(group)]
         run.complete = complete

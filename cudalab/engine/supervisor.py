@@ -291,7 +291,8 @@ class Supervisor:
         step = ended.step
         if ended.hung:
             doing = f"{step.label} ({step.phase})" if step.label else step.phase
-            reason = f"{doing} {ended.how} and was stopped; does a loop never end? else give a longer --timeout"
+            cause = "does the compiler end in a shell?" if step.phase == "compile" else "does a loop never end?"
+            reason = f"{doing} {ended.how} and was stopped; {cause} else give a longer --timeout"
         else:
             doing = f"ran {step.label} ({step.phase})" if step.label else f"was at: {step.phase}"
             reason = f"{ended.how} while it {doing}" + (f"; its last output: {ended.said}" if ended.said else "")

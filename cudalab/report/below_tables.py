@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from math import sqrt
 
 from cudalab.base import numbers, scatter, stats
 from cudalab.base.text import QUESTION
@@ -13,6 +14,7 @@ from cudalab.results import marks, record
 from cudalab.results.record import Case, Results
 
 ALLOWED = "allowed ULP"  # a column; not in files of versions before 7
+RELATIVE = "rel. error"  # a column of checks
 OF_CHECKS = {"rounded": "rounded: how many are correctly rounded", "shapes": "shapes: how many inputs were tried"}
 ON_GPU = {
     "cold": "L2 flushed, one run", "hot": "runs back to back", "graph": "a replayed run, hot",
@@ -188,7 +190,7 @@ def footer(run: Results, names: Collection[str] | None = None) -> list[str]:
 def _columns(run: Results) -> set[str]:
     """The names of all columns of the run's tables."""
     if not run.timed:
-        return {"max ULP", ALLOWED, *OF_CHECKS}
+        return {"max ULP", ALLOWED, RELATIVE, *OF_CHECKS}
     return {column.name for cases in run.groups().values() for column in columns.drawn(run, cases)}
 
 
@@ -196,7 +198,7 @@ def _of_errors(run: Results, shown: Sequence[Case], names: Collection[str]) -> l
     """What is said of errors and of those that budgets allow."""
     bad = {(c.kernel, c.dtype, c.label) for c in run.cases if c.status in record.BROKEN}
     right = [c for c in shown if c.parity and c.status == record.OK and (*c.group[::2], c.label) not in bad]
-    lines = _far_off(right) if run.timed else []  # the table of a check has these errors
+    lines = _far_off(right) if run.timed else _large(right) if RELATIVE in names else []
     if any(c.parity and c.parity.largest > FAR and c.parity.rel_l2 <= _tolerable(c) for c in right):
         lines.append(
             f"max ULP above {FAR:,}: the element is near 0, where a ULP is tiny; `atol` of the budget allows the error."
@@ -264,6 +266,18 @@ def not_loaded(run: Results) -> list[str]:
 def _tolerable(case: Case) -> float:
     """The relative error of a whole output from which its budget is named: 32 bits and more, or fewer."""
     return 1e-3 if case.dtype in ("float32", "float64", "complex64", "complex128") else 0.03
+
+
+def _large(cases: Sequence[Case]) -> list[str]:
+    """The largest relative error of each right entry of a check, with how large the results are where it is."""
+    found: dict[tuple[str, str, str], tuple[float, str]] = {}
+    for case in cases:
+        key, parity = (case.kernel, case.dtype, case.label), case.parity
+        if parity and parity.norm and case.backend in record.ENTRIES and parity.rel_l2 > _tolerable(case):
+            size = numbers.compact(parity.norm / sqrt(parity.n))
+            line = f"at {case.size}, where the results are about {size} (root mean square); the budget allows it."
+            found[key] = max((parity.rel_l2, line), found.get(key, (0.0, "")))
+    return [f"rel. error {error:.1e} of {' '.join(key)}: {line}" for key, (error, line) in found.items()]
 
 
 def _far_off(cases: Sequence[Case]) -> list[str]:

@@ -19,8 +19,10 @@ FIELDS = {  # the budget that judges a row, and what it is for
 def budgets(run: Results) -> list[str]:
     """One line for each budget that a spec may widen: rows of libraries are WRONG by it, and every entry is right.
 
-    Where a library gives infinity or NaN no budget helps, and the line says what does.
+    Where a library gives infinity or NaN no budget helps, and the line says what does. A row that the proposed budget
+    takes has no line.
     """
+    enough = {group: ulp for group, (ulp, _) in _proposed(run).items()}
     by_kernel: dict[str, list[Case]] = {}
     for case in () if run.of_study else run.cases:
         if case.status != record.SKIPPED:
@@ -32,6 +34,9 @@ def budgets(run: Results) -> list[str]:
             continue
         for case in cases:
             if case.status == record.WRONG and case.parity is not None and case.parity.wrong:  # no stray write
+                needed = inf if case.parity.needed is None else case.parity.needed
+                if needed <= enough.get((kernel, case.dtype), 0):
+                    continue
                 field = "" if case.parity.largest == inf else "composed" if case.composed else "peers"
                 found.setdefault((kernel, field), {})[case.label] = None
     return [
@@ -49,21 +54,30 @@ MARGIN = 1.5  # times the largest error that was seen
 
 
 def proposals(run: Results) -> list[str]:
-    """For entries that are WRONG by little more than NumPy errs, a budget by which both would be right."""
+    """For entries or NumPy that are WRONG by rounding alone, a budget by which both would be right."""
+    return [line for _, line in _proposed(run).values()]
+
+
+def _proposed(run: Results) -> dict[tuple[str, str], tuple[float, str]]:
+    """By kernel and dtype the ULP that are enough for the entries and NumPy, and the line that says so."""
     found: dict[tuple[str, str], dict[bool, list[Case]]] = {}
     for case in () if run.of_study else run.cases:
         if case.parity is not None and (case.backend == "numpy" or case.backend in record.ENTRIES):
             found.setdefault((case.kernel, case.dtype), {}).setdefault(case.backend == "numpy", []).append(case)
-    lines = []
+    told = {}
     for (kernel, dtype), sides in found.items():
         numpy, ours = _seen(sides.get(True, [])), _seen(sides.get(False, []))
-        exceeded = any(case.status == record.WRONG for case in sides.get(False, []))
-        if not exceeded or not 0 < ours <= NEAR * numpy < NEAR * FAR:
+        wrong = {side for side, cases in sides.items() for case in cases if case.status == record.WRONG}
+        if not wrong or not 0 < ours <= NEAR * numpy < NEAR * FAR:
             continue
         enough = next(ulp for ulp in (0.5 * 2**i for i in range(64)) if ulp >= MARGIN * max(numpy, ours))
-        seen = f"numpy {numbers.ulp(numpy)} ULP, yours {numbers.ulp(ours)}"
-        lines.append(f"{kernel} {dtype}: {seen}: Budget({enough:g}) takes both, if they differ by rounding alone.")
-    return lines
+        line = (
+            f"{kernel} {dtype}: numpy {numbers.ulp(numpy)} ULP, yours {numbers.ulp(ours)}: Budget({enough:g}) takes "
+            "both, if they differ by rounding alone"
+        )
+        libraries = "" if False in wrong else f"; for NumPy and libraries alone: peers=Budget({enough:g}, why=...)"
+        told[kernel, dtype] = enough, f"{line}{libraries}."
+    return told
 
 
 def multiples(run: Results) -> list[str]:

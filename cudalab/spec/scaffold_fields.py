@@ -163,7 +163,10 @@ def _dtypes(subject: Subject) -> list[str]:
 
 
 def _budgets(subject: Subject) -> list[str]:
-    """Return one budget by dtype: 0 for whole numbers; in 16 bits that of a kernel that computes in float32."""
+    """Return one budget by dtype: 0 for whole numbers; in 16 bits that of a kernel that computes in float32.
+
+    Where all outputs keep a dtype of their own, one budget for all.
+    """
     if len(subject.checked) == len(subject.outputs):
         return ['budgets=Budget(0, why="check= decides"),']
     dtypes = subject.dtypes
@@ -171,10 +174,15 @@ def _budgets(subject: Subject) -> list[str]:
     whole = all(kind in DTYPES and not DTYPES[kind].floating for kind in results)
     if whole or not DTYPES[dtypes[0]].floating:
         return ['budgets=Budget(0, why="whole numbers are exact"),']
+    own = {subject.dtype_of(name) for name in subject.outputs}
+    if "" not in own:
+        dtypes = [min(own, key=lambda kind: (kind not in HEADERS, kind))]  # what rounds most
     made = {dtype: f'Budget(1, why="{WIDE}")' if dtype in HEADERS else 'Budget(4, why="as above")' for dtype in dtypes}
     wide = dtypes[0] in HEADERS
     asked = f'"{HOLE}: {"is it " if wide else ""}{WIDE if wide else "why so many ULP"}{"?" * wide}"'
     made[dtypes[0]] = f"Budget({1 if wide else 4}, why={asked})"
+    if "" not in own:
+        return [f"budgets={made[dtypes[0]]},"]
     return _dict("budgets", [f'"{dtype}": {text}' for dtype, text in made.items()])
 
 

@@ -87,7 +87,7 @@ def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_n
         assert found.shape != group.shape and found.fitted.startswith(
             f"fit is {'x'.join(map(str, found.shape))}: up to"
         )
-        (case, *_) = session.results.cases = session.cases(found, timed=False)
+        (case, *_) = session.add(replace(found, timed=False))
         assert session.fitted([wanted])[0].shape == found.shape  # that of its rows: it is not looked for again
     assert session.fitted([wanted]) == [wanted]  # such as after the run's time, to name what is missing
     assert (case.size, tuple(case.shape), found.fitted in case.notes) == ("fit", found.shape, True)

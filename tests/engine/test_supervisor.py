@@ -80,6 +80,12 @@ def test_a_variant_that_fails_costs_its_row_and_no_worker(workers):
         os.kill(workers[0].pid, 0)
 
 
+@pytest.mark.parametrize(("phase", "asks"), [("compile", "does the compiler end in a shell?"), ("first run", "a loop")])
+def test_what_hangs_is_told_what_to_look_at(phase, asks):
+    ended = Ended("did not end within 8 s", Step("g", phase, "host:k"), hung=True)
+    assert asks in supervisor.Supervisor._death(None, ended).reason
+
+
 @pytest.mark.wall
 @pytest.mark.sweep
 def test_what_never_ends_is_stopped_in_its_first_run_and_in_its_timing(tmp_path):

@@ -67,13 +67,15 @@ def near(label, needed, allowed=2.0, dtype="float32"):
 
 
 @pytest.mark.parametrize(
-    ("numpy", "ours", "ulp"), [(4.1, 3.7, "8"), (1.2, 3.7, "8"), (0.5, 6, None), (None, 3.7, None), (4.1, 1.9, None)]
+    ("numpy", "ours", "ulp"), [(4.1, 3.7, "8"), (1.2, 3.7, "8"), (0.5, 6, None), (None, 3.7, None), (4.1, 1.9, "8")]
 )
 def test_a_budget_is_proposed_where_rounding_alone_exceeds_the_present_one(numpy, ours, ulp):
     found = run(near("numpy", numpy), near("host:a", ours), near("host:a", 1.0))
     says = [
-        f"gelu float32: numpy {numpy} ULP, yours {ours}: Budget({ulp}) takes both, if they differ by rounding alone."
+        f"gelu float32: numpy {numpy} ULP, yours {ours}: Budget({ulp}) takes both, if they differ by rounding alone"
+        f"{'' if ours > 2 else f'; for NumPy and libraries alone: peers=Budget({ulp}, why=...)'}."
     ]
+    assert not ulp or hints.budgets(found) == []
     assert hints.proposals(found) == (says if ulp else [])
     assert not ulp or says[0] in report.render(found, "table").splitlines()
 
@@ -86,6 +88,17 @@ def test_the_allowed_error_stands_beside_the_error():
     assert re.search(r"host:a +right +60 +by atol +100 %", beyond) and "\nby atol: the element is near 0" in beyond
     hidden = report.render(run(near("host:a", 60.0, 8.2e11), near("host:a", 61.0, 64)), "table")
     assert "by atol" not in hidden  # the row shows the larger error, and what is allowed there
+
+
+def test_a_large_relative_error_of_a_right_row_is_told_with_the_size_of_the_results():
+    far, small = near("host:a", 1.0), replace(near("host:a", 1.0), size="9, ends")
+    for one, error in ((far, 2e-7), (small, 1.0)):
+        one.parity = replace(one.parity, rel_l2=error, norm=99**0.5 * 4e-13, ok=True, wrong=0)
+    said = (
+        "rel. error 1.0e+00 of gelu float32 host:a: at 9, ends, where the results are about 4e-13 (root mean square); "
+    )
+    assert f"{said}the budget allows it." in report.render(run(far, small), "table").splitlines()
+    assert said not in report.render(run(far), "table")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from time import perf_counter
 
 import msgspec
 
-from cudalab.base import cache
+from cudalab.base import cache, memory
 from cudalab.base.bounded import guarded
 from cudalab.base.errors import CudalabError, Unavailable, message_of
 from cudalab.base.text import encodable
@@ -77,7 +77,7 @@ class Actor:
         if isinstance(found, Death):
             raise Unavailable(found.reason)
         most = int(options.get("up_to", count))
-        return Opened(self._session.ready, found.gpu, socket.gethostname(), commit(), count, most)
+        return Opened(self._session.ready, found.gpu, socket.gethostname(), commit(), count, most, memory.free())
 
     def _answer(self, work: bytes) -> Answer:
         start = perf_counter()

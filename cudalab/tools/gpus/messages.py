@@ -22,7 +22,10 @@ class Order(msgspec.Struct):
 
 
 class Opened(msgspec.Struct, tag=True):
-    """The actor's GPU is open. `gpu` is its UUID, "" on a CPU; `count` processes do a group, `most` may do so."""
+    """The actor's GPU is open.
+
+    `gpu` is its UUID, "" on a CPU; `count` processes do a group, `most` may do so. `memory`: free bytes of the host.
+    """
 
     ready: Ready
     gpu: str
@@ -30,6 +33,7 @@ class Opened(msgspec.Struct, tag=True):
     commit: str
     count: int
     most: int
+    memory: int = 0
 
 
 class Answer(msgspec.Struct, tag=True):

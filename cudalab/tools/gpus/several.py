@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isfinite
 from time import perf_counter
@@ -23,7 +23,7 @@ import msgspec
 from cudalab.base import load
 from cudalab.base.child import SLICE
 from cudalab.base.errors import InputError, Unavailable
-from cudalab.engine import resume
+from cudalab.engine import fit, resume
 from cudalab.engine.groups import Group
 from cudalab.engine.messages import Ready, Step
 from cudalab.engine.options import File
@@ -95,11 +95,23 @@ class Several(Session):
             raise InputError(f"{option} is for one GPU; leave it out, or --gpus")
         return super().measure(planned, resumed, ready)
 
-    def fitted(self, groups: Sequence[Group], known: Sequence[Case] = ()) -> list[Group]:
-        """Raise InputError for a size that is to fit into memory: it is found for one GPU."""
-        if any(group.fit for group in groups):
-            raise InputError("--size fit is for one GPU; beside --gpus give a size, such as what it chooses on one")
-        return list(groups)
+    def room(self, group: Group) -> fit.Room:
+        """As `Session.room`, so that every GPU can do the group: of the GPU that has the least memory for it.
+
+        The GPUs of a host share the host's memory.
+        """
+        labels, rooms = self.labels(group), dict[int, fit.Room]()
+        for number, one in sorted(self._there.items()):
+            beside = sum(other.host == one.host for other in self._there.values())
+            at_once = one.count * beside if one.ready.machine.device == "cpu" else 1
+            rooms[number] = fit.Room(
+                one.ready.machine, one.ready.free, labels, self.setup.modes, at_once, one.most, one.memory // beside
+            )
+        least = min(rooms, key=lambda number: rooms[number].within(group.fit))
+        host = min((room.host for room in rooms.values() if room.host), default=0)
+        what = "actors" if rooms[least].machine.device == "cpu" else "GPUs"
+        said = f"the same for all {len(rooms)} {what}, of which {self._names[least]} has the least memory"
+        return replace(rooms[least], host=host, said=said if len(rooms) > 1 else "")
 
     @property
     def ready(self) -> Ready:

@@ -82,6 +82,8 @@ def transaction(store: sqlite3.Connection) -> Iterator[None]:
 @contextmanager
 def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[sqlite3.Connection]:
     """The store at `path`; what SQLite says of it becomes an InputError with what to type."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(f"{_named(path)} is not a regular file; give a file of the history, such as --store {DEFAULT}")
     try:
         name = Path(path).absolute().as_uri()
         store = sqlite3.connect(f"{name}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None)
@@ -128,8 +130,6 @@ def _has(store: sqlite3.Connection, pragma: str) -> int:
 def _explained(error: Exception, path: str | os.PathLike[str]) -> InputError:
     """What SQLite says, or what is wrong with a text in the store, and what to do about it."""
     name, said = _named(path), str(error)
-    if os.path.exists(path) and not os.path.isfile(path):
-        return InputError(f"{name} is not a regular file; give a file of the history, such as --store {DEFAULT}")
     if "locked" in said:
         return InputError(f"the history {name} was locked for {PATIENCE:.0f} s by another writer; try again")
     if "readonly" in said or "unable to open" in said:

@@ -260,7 +260,7 @@ def _bench(config: pytest.Config) -> Bench:
         timeout, seed = config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed
         config.stash[BENCH] = bench = Bench(timeout, seed, AGAIN)
         config.add_cleanup(bench.close)
-        config.add_cleanup(lambda: bounded.allow(bounded.LIMIT))
+        config.add_cleanup(lambda: bounded.allow(None))
     return config.stash[BENCH]
 
 

@@ -25,6 +25,15 @@ PYCUDA = "pycuda>=2025.1.2"  # the first for CUDA 13
 PIP_ENDS = 3600.0  # seconds; a download may be slow
 LINES = 15  # of pip's message that are shown
 
+UNREACHED = re.compile(  # what pip and uv say of an index that does not answer, or of a file that is cut off
+    r"Retrying \(Retry\(|No matching distribution|is invalid\.$|IncompleteRead|Connection|[Pp]roxy|timed out|"
+    r"[Ff]ailed to (fetch|download|extract)|error sending request|HASHES|SSLError|no versions of",
+    re.MULTILINE,
+)
+WITHOUT_INDEX = (
+    "Nothing was changed. Is the package index reachable (HTTPS_PROXY, pip's index-url)? Without a network, bring the "
+    "packages in a folder: docs/install.md, under Without a network"
+)
 NEWEST = 99  # a minor version that is beyond all
 
 Say = Callable[[str], object]
@@ -43,6 +52,7 @@ def install(say: Say, cuda: str = "") -> None:
             f"no NVIDIA driver (libcuda.so.1 is not there), so no kernel can run on a GPU; for nvcc alone, which "
             f"`cudalab check` and `inspect` use, name a version: {toolkit.COMMAND} --cuda {toolkit.MAJOR}"
         )
+    _need_installer()
     _need_what_compiles(bool(driver))
     compiler = toolkit.nvcc()
     broken = nvcc.broken(compiler) if compiler and not cuda else ""
@@ -51,6 +61,8 @@ def install(say: Say, cuda: str = "") -> None:
         nvcc.broken.cache_clear()
         if reason := nvcc.broken(compiler):
             raise Unavailable(f"{compiler} does not work here: {reason}")
+        if (first := toolkit.given()) and os.path.abspath(first) != compiler:
+            say(f"the lab uses {first} all the same, until it is taken off PATH, CUDA_ROOT and CUDA_HOME")
     elif broken:
         raise Unavailable(
             f"{compiler} does not work here: {broken}; mend it, or take it off PATH, CUDA_ROOT and CUDA_HOME and type "
@@ -85,6 +97,16 @@ def _version(text: str) -> tuple[int, int]:
     if int(major) > toolkit.MAJOR:
         raise InputError(f"--cuda takes a version of CUDA {toolkit.MAJOR}, the newest that the lab knows, not {text!r}")
     return int(major), int(minor) if minor else NEWEST
+
+
+def _need_installer() -> None:
+    """Raise Unavailable where the environment has no pip, and there is no uv."""
+    first = advice.installer()[0]
+    if not shutil.which(first):
+        raise Unavailable(
+            f"this environment has no pip, and {first} is not on PATH; type: {shlex.quote(sys.executable)} -m "
+            f"ensurepip, then {toolkit.COMMAND} again"
+        )
 
 
 def _need_what_compiles(pycuda: bool) -> None:
@@ -210,8 +232,10 @@ def _pip(*words: str, **environment: str) -> None:
         around = scratch.environment({**os.environ, **environment})
         done = program.run(command, PIP_ENDS, text=True, errors="replace", env=around)
     if done.returncode:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-LINES:])
-        raise Unavailable(f"this failed: {shlex.join(command)}\n{said}")
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        said = "\n".join([line for line in lines if "Retrying (Retry(" not in line][-LINES:])
+        hint = f"\n{WITHOUT_INDEX}" if UNREACHED.search("\n".join(lines)) else ""
+        raise Unavailable(f"this failed: {shlex.join(command)}\n{said}{hint}")
 
 
 @contextlib.contextmanager

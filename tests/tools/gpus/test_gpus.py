@@ -17,7 +17,7 @@ import cudalab
 from cudalab.base import advice
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.cli import main
-from cudalab.engine import cross_check, plan, runs
+from cudalab.engine import cross_check, fit, plan, runs
 from cudalab.engine.messages import Ready, Sent, named
 from cudalab.engine.rows import row
 from cudalab.report import gpus as report
@@ -45,6 +45,7 @@ class Fleet:
         self.at_work, self.said, self.ended = {}, [], False
         self.slow = {}  # how much slower a GPU is; else 0.1 % for each number
         self.uuids = {}  # of GPUs; else GPU-NUMBER
+        self.free = {}  # bytes of a GPU, and of its host
         self.bad = {}  # status and reason of the entry, by size
         self.hired, self.done = [], []
 
@@ -55,9 +56,10 @@ class Fleet:
         assert msgspec.json.decode(order, type=Order).setup.device == "cuda"
         self.hired.append(number)
         machine = self.cards[number]
-        ready = Ready(machine, "", {}, {}) if isinstance(machine, Machine) else None
+        free, memory = self.free.get(number, (0, 0))
+        ready = Ready(machine, "", {}, {}, free) if isinstance(machine, Machine) else None
         opened = (
-            Opened(ready, self.uuids.get(number, f"GPU-{number}"), f"host{number}", "", 3, 8)
+            Opened(ready, self.uuids.get(number, f"GPU-{number}"), f"host{number}", "", 3, 8, memory)
             if ready
             else Gone(machine)
         )
@@ -342,8 +344,27 @@ def test_what_is_for_one_gpu_is_refused(tmp_path, monkeypatch):
         bench(Fleet([H200]), tmp_path, device="cuda:1")
     with pytest.raises(InputError, match="--cross-check is for one GPU"):
         bench(Fleet([H200]), tmp_path, cross_check="cupti")
-    with pytest.raises(InputError, match="--size fit is for one GPU"):
-        bench(Fleet([H200]), tmp_path, sizes="fit")
+
+
+def test_a_size_that_fits_is_found_once_for_all_by_the_gpu_with_the_least_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(fit, "in_fork", lambda call, seconds: call())
+    monkeypatch.setattr(fit, "reference_cost", lambda kernel, dtype, shape, *more: (1e-9, 1.0))
+
+    def fitted(*free, **more):
+        fleet = Fleet([H200] * len(free))
+        fleet.free = dict(enumerate(free))
+        run = bench(fleet, tmp_path, sizes="fit:0.5,small", **more)
+        case = next(case for case in run.cases if case.size == "fit:0.5")
+        assert not any("fit:" in note for case in run.cases if case.size == "small" for note in case.notes)
+        return tuple(case.shape), " ".join(case.notes)
+
+    gib = 1 << 30
+    alone, said = fitted((20 * gib, 0))
+    assert "for all" not in said
+    shape, said = fitted((40 * gib, 0), (20 * gib, 0), (30 * gib, 0), every=True)
+    assert shape == alone and "the same for all 3 GPUs, of which GPU-1 on host1 has the least memory" in said
+    shape, said = fitted((40 * gib, 64 * gib), (40 * gib, gib // 16))
+    assert shape < alone and "of the machine's memory" in said  # that of host1 bounds it
 
 
 def test_without_ray_the_error_says_what_to_install_and_no_variable_stays(monkeypatch):

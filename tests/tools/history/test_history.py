@@ -136,6 +136,7 @@ def test_one_content_is_recorded_once_and_unfinished_runs_are_not(tmp_path, monk
     (lambda: changed(f"PRAGMA user_version = {store.VERSION + 1}"), "history gelu", "has version 2; this cudalab"),
     (lambda: sqlite3.connect("cudalab-history.db").execute("CREATE TABLE x (y)"), "record a.json", "no history of"),
     (lambda: None, "record a.json --store /proc/h.db", "unable to open database file; give another file with --store"),
+    (lambda: None, "history --store /dev/zero", "/dev/zero is not a regular file; give a file of the history"),
     (lambda: Path("d").mkdir(), "record a.json --store d", "d is not a regular file; give a file of the history"),
     (lambda: None, "record a.json --store no/h.db", "make it first: mkdir -p no"),
 ])  # fmt: skip

@@ -198,6 +198,9 @@ def test_for_another_nvcc_that_is_broken_it_is_said_what_to_do(machine, pip):
     with pytest.raises(Unavailable, match=r"no libdevice; mend it, or take it off PATH, .* type cudalab toolkit again"):
         tool.install(str)
     assert not pip
+    said = []
+    tool.install(said.append, cuda="13.0")
+    assert f"the lab uses {toolkit.nvcc()} all the same, until it is taken off" in said[2]
 
 
 def test_the_toolkit_is_that_of_the_nvcc_that_a_script_on_path_calls(machine, pip, monkeypatch):
@@ -248,6 +251,17 @@ def test_what_cannot_be_installed_is_said_before_a_download(machine, pip, driver
     assert not pip
 
 
+def test_an_environment_without_pip_and_uv_is_told_before_a_download(machine, pip, monkeypatch):
+    machine(13000)
+    monkeypatch.setattr(tool.advice, "installer", lambda: ["uv"])
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(
+        Unavailable, match=r"no pip, and uv is not on PATH; type: .* -m ensurepip, then cudalab toolkit"
+    ):
+        tool.install(str)
+    assert not pip
+
+
 def test_headers_of_python_are_asked_for_before_a_download(machine, pip):
     (machine(13000) / "Python.h").unlink()
     with pytest.raises(Unavailable, match=r"Python.h is not there; install python3\.\d+-dev"):
@@ -261,9 +275,11 @@ def test_a_failed_download_leaves_what_was_there(machine, monkeypatch):
 
     def run(*words, env, **options):
         assert Path(env[scratch.VARIABLE]).is_dir()  # so it ends with this process
-        return SimpleNamespace(returncode=1, stdout="", stderr="no index")
+        retries = "WARNING: Retrying (Retry(total=4)) after connection broken\n"
+        return SimpleNamespace(returncode=1, stdout="", stderr=f"{retries}ERROR: no index")
 
     monkeypatch.setattr(tool.program, "run", run)
-    with pytest.raises(Unavailable, match=r"(?s)this failed: .*nvidia-cuda-nvcc>=13,<13.1.*no index"):
+    said = r"(?s)this failed: [^\n]*nvidia-cuda-nvcc>=13,<13.1[^\n]*\nERROR: no index\n.*reachable.*Without a network"
+    with pytest.raises(Unavailable, match=said):
         tool.install(str, cuda="13.0")
     assert (kept / "nvidia" / "cu13" / "bin" / "nvcc").exists() and not kept.with_name("filled.new").exists()
