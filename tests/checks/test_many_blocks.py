@@ -10,13 +10,12 @@ from operator import itemgetter
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from small_groups import planned
 from specs import spec
 
 from cudalab import Budget, Launch, blocks, host
 from cudalab.base.errors import Unavailable
 from cudalab.checks import many_blocks
-from cudalab.engine import plan
-from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import MANY, Group, Work
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -160,7 +159,7 @@ def test_what_is_too_large_for_the_cpu_is_said(tmp_path):
     shapes, lacking = found(k)
     assert not shapes
     assert lacking["k"].startswith("no size with more than 256 blocks is small enough for a check on the CPU: ")
-    (case,) = cpu_rows(planned(k)[0], "host")
+    (case,) = cpu_rows(with_many(k)[0], "host")
     assert (case.status, case.reason) == ("skipped", lacking["k"])
 
 
@@ -192,10 +191,8 @@ def test_a_reference_that_grows_too_fast_is_not_computed(tmp_path, reference, ta
 # ---- in a check ------------------------------------------------------------------------------------------------------
 
 
-def planned(k):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "kernels_by_name", lambda names: {k.name: k})
-        return [group for group in checks([k.name], "float32") if group.values == MANY]
+def with_many(k):
+    return [group for group in planned(k) if group.values == MANY]
 
 
 with_compiler = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
@@ -203,19 +200,19 @@ with_compiler = pytest.mark.skipif(host.compiler_missing() is not None, reason="
 
 @with_compiler
 def test_a_block_index_of_8_bits_is_wrong_there_and_says_who_chose_the_size(tmp_path):
-    (group,) = planned(kernel(tmp_path))
+    (group,) = with_many(kernel(tmp_path))
     (case,) = cpu_rows(group, "host")
     assert case.status == "ok" and case.size.endswith(" blocks") and case.size.startswith(f"{group.shape[0]}, ")
     (tmp_path / "narrow").mkdir()
     narrow = kernel(tmp_path / "narrow", cu=CU.replace("int i = blockIdx.x * 64", "int i = (blockIdx.x & 255) * 64"))
-    (case,) = cpu_rows(planned(narrow)[0], "host")
+    (case,) = cpu_rows(with_many(narrow)[0], "host")
     assert case.status == "WRONG" and "never written" in case.reason
     assert case.reason.endswith("If the kernel takes no such size, let its launch function raise an error)")
 
 
 @with_compiler
 def test_a_launch_that_takes_too_long_gets_no_verdict(tmp_path, monkeypatch):
-    (group,) = planned(kernel(tmp_path))
+    (group,) = with_many(kernel(tmp_path))
     monkeypatch.setattr(many_blocks, "LIMIT", 0.0)
     (case,) = cpu_rows(group, "host")
     assert case.status == "skipped" and case.reason.endswith("blocks takes more than 0 s on the CPU")
