@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from cudalab import Budget, Kernel, Launch, blocks, draw
@@ -39,6 +41,7 @@ def resident(m, e):
 
 
 ONE = {"honest": elementwise}
+CLOCKS = ("wall", "_fastest", "sample", "hot", "cold", "_sample", "_between", "_capture")
 
 
 def in_shared_memory(m, e):
@@ -66,6 +69,21 @@ def memo(key, honest=lambda m: False):
     return native
 
 
+def pointer(m):
+    """A key that is the input's address."""
+    return m.data_ptr(), m.shape
+
+
+def timed():
+    """Whether one of the lab's clocks is among the callers."""
+    frame = sys._getframe(1)
+    while frame:
+        if frame.f_code.co_name in CLOCKS:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def three_values(m):
     """A key that needs one copy to the host."""
     return tuple(m.reshape(-1)[:: max(m.numel() // 3, 1)].tolist()), m.shape
@@ -74,31 +92,12 @@ def three_values(m):
 def solver(file, entries=None, *, torch=None, native=None, **fields):
     """The spec of Kepler's equation in `file`."""
     return Kernel(**{
-        "file": file,
-        "summary": "Kepler's equation E = M + sin(E) / 2",
-        "dtypes": ("float32",),
-        "sizes": SIZES,
-        "edges": EDGES,
-        "reference": reference,
-        "entries": entries or {"honest": elementwise, "cheat": elementwise},
-        "budgets": BUDGET,
-        "output": "e",
-        "torch": torch,
-        "torch_native": native,
-        **fields,
-    })  # fmt: skip
+        "file": file, "summary": "Kepler's equation E = M + sin(E) / 2", "dtypes": ("float32",), "sizes": SIZES,
+        "edges": EDGES, "reference": reference, "entries": entries or {"honest": elementwise, "cheat": elementwise},
+        "budgets": BUDGET, "output": "e", "torch": torch, "torch_native": native, **fields})  # fmt: skip
 
 
 def adder(file):
     """The spec of y = x + 1, which memory bounds, in `file`."""
-    return Kernel(
-        file=file,
-        summary="e = m + 1",
-        dtypes=("float32",),
-        sizes=SIZES,
-        edges=EDGES,
-        reference=lambda m: m + 1,
-        entries={"honest": elementwise, "cheat": elementwise},
-        budgets={"float32": Budget(0.5, why="one addition, correctly rounded")},
-        output="e",
-    )
+    exact = {"float32": Budget(0.5, why="one addition, correctly rounded")}
+    return solver(file, summary="e = m + 1", reference=lambda m: m + 1, budgets=exact)
