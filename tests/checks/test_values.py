@@ -27,6 +27,8 @@ def test_inputs_are_drawn_in_every_dtype(name):
     values = set(x.ravel().tolist())
     assert values == {False, True} if name == "bool" else len(values) > 60
     assert (x == draw((40, 50), kind.numpy, np.random.default_rng(0))).all()
+    if kind.floating and not kind.complex:
+        assert abs(x.astype(float).mean()) < 0.1 and abs(x.astype(float).std() - 1) < 0.1
     if kind.complex:
         assert 0.8 < x.real.std() < 1.2 and 0.8 < x.imag.std() < 1.2
         assert abs(np.corrcoef(x.real.ravel(), x.imag.ravel())[0, 1]) < 0.1
