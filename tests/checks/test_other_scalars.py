@@ -159,6 +159,7 @@ MOVED = {  # a reference, its scalars, what holds of those that a check moves, a
         lambda p, a, b, zero: 0 < p < 1 and a < 0 < b and 0 < zero < 1 and (p, a, b) != (np.float32(0.1), -2.5, 1e4),
         "", {}),
     **{f"a power of two, {value}": power_of_two(value) for value in (0.125, 1.0, -4.0, 0.5, 0.0)},
+    "above -1": (lambda x, a: x * a, {"a": Scalar(-0.3)}, lambda a: -1 < a < 0 and a != np.float32(-0.3), "", {}),
     "few bits": (lambda x, scale: x * scale, {"scale": Scalar(1.25)}, lambda scale: scale * 2**6 % 1 == 0, "", {}),
     "8": whole(8, "int32", 4, 7), "5": whole(5, "int64", 3, 4), "2": whole(2, "uint8", 1),
     "-6": whole(-6, "int32", -3, -5), "True": whole(True, "bool", False),
