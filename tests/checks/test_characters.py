@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_groups import planned
 from specs import spec
 
 from cudalab import Budget, Out, Scalar, SpecError
 from cudalab.checks import allowance, characters
 from cudalab.checks.expected import Expected
 from cudalab.checks.parity import compare
-from cudalab.engine import plan
-from cudalab.engine.check_plan import checks
 from cudalab.spec.dtype import dtype
 from cudalab.spec.inputs import CHARACTERS
 
@@ -35,9 +34,8 @@ def test_each_character_is_what_its_name_says(tmp_path):
     assert np.abs(x["large"]).max() > 1e8 and 0 < np.abs(x["tiny"]).max() < 1e-8
     assert set(np.unique(x["ties"])) == {-1, 0, 1}
     assert ((x["ties"] == 1).sum(axis=1)[::2] == 4).all() and ((x["ties"] == 1).sum(axis=1)[1::2] > 4).any()
-    assert ((x["peak"] > 4).sum(axis=0) == 1).all() and x["peak"][0, -1] > 4 > 0.2 > np.sort(np.abs(x["peak"]))[
-        :, 30
-    ].max()
+    assert ((x["peak"] > 4).sum(axis=0) == 1).all() and x["peak"][0, -1] > 4
+    assert np.sort(np.abs(x["peak"]))[:, 30].max() < 0.2
     assert np.unique(x["low"]).size > 99 and x["low"].max() <= -(2**17)
     assert (x["ends"].argmax(axis=1) % 39 == 0).all() and len(set(x["ends"].argmax(axis=1))) == 2
     assert not np.isinf(x["masked"]).any()  # the sum would be
@@ -54,8 +52,6 @@ def test_one_thread_of_a_block_meets_the_largest_values_of_a_row_one_after_anoth
         found = characters.MAKERS[which](x, 1)
         assert np.array_equal(np.sort(found, axis=1), np.sort(4 * x, axis=1))
         assert [list(row.argsort()[::-1][:2]) for row in found[1::2]] == [largest] * 2
-    for which in ("rising", "falling"):
-        assert all(characters.MAKERS[which](np.ones(shape), 1).shape == shape for shape in ((), (0,), (1,), (3, 1)))
 
 
 def test_zeros_have_both_signs_in_one_row():
@@ -100,9 +96,7 @@ def test_integers_are_replaced_only_where_the_lab_draws_them(tmp_path):
 
 def test_negative_values_meet_positive_ones(tmp_path):
     """A maximum of products that begins at 0, as in an attention, is right where some product is positive."""
-    x = characters.arrays(
-        kernel(tmp_path, lambda q, k: (q * k).max(axis=1, keepdims=True) + 0 * q), (8, 40), F32, "negative", 1
-    )
+    x = made(kernel(tmp_path, lambda q, k: (q * k).max(axis=1, keepdims=True) + 0 * q), "negative")
     assert x["q"].max() < -100 and (x["q"] * x["k"]).max() < 0
 
 
@@ -156,10 +150,8 @@ def test_each_of_several_outputs_has_a_budget_of_its_own_and_must_be_finite(tmp_
     found = allowance.widened(k, F32, given, Expected(k, given), budgets, 1)
     assert found["y"].atol > 0.1 and found["z"].atol > found["y"].atol and found["n"] == budgets["n"]
     assert not made(k, "zeros")["x"].any() and made(k, "zeros")["w"].any()  # of another shape
-    k = replace(
-        k, outputs={**outputs, "n": Out(lambda x, w: (x.sum(axis=1) / x.max(axis=1)).astype(np.int64), "int64")}
-    )
-    assert made(k, "zeros")["x"].any()
+    whole = Out(lambda x, w: (x.sum(axis=1) / x.max(axis=1)).astype(np.int64), "int64")
+    assert made(replace(k, outputs={**outputs, "n": whole}), "zeros")["x"].any()
 
 
 @pytest.mark.parametrize("name", ["complex64", "uint8", "bool", "float8_e4m3fn", "int64"])
@@ -180,17 +172,16 @@ def test_a_property_is_one_of_the_usual_inputs_unless_the_spec_says_otherwise(tm
     assert characters.apply(replace(k, characters=("zeros",)), (8, 40), F32)
 
 
-def test_a_spec_chooses_its_characters(tmp_path, monkeypatch):
-    def groups(**more):
-        monkeypatch.setattr(plan, "kernels_by_name", lambda names: {"k": kernel(tmp_path, **more)})
-        return [group.values for group in checks(("k",), "") if group.values]
+def test_a_spec_chooses_its_characters(tmp_path):
+    def chosen(**more):
+        return [group.values for group in groups(kernel(tmp_path, **more))]
 
-    assert groups() == [which for which in CHARACTERS if which != "scalars"]
-    assert groups(scalars={"limit": Scalar(0.5)}, reference=lambda x, limit: x)[-1] == "scalars"
-    assert groups(characters=False) == []
-    assert groups(characters=("ties",)) == ["ties"]
+    assert chosen() == [which for which in CHARACTERS if which != "scalars"]
+    assert chosen(scalars={"limit": Scalar(0.5)}, reference=lambda x, limit: x)[-1] == "scalars"
+    assert chosen(characters=False) == []
+    assert chosen(characters=("ties",)) == ["ties"]
     with pytest.raises(SpecError, match=r"characters is .*give True, False, or a tuple of zeros, negative"):
-        groups(characters=("knots",))
+        chosen(characters=("knots",))
 
 
 def test_a_copy_that_loses_the_sign_of_a_zero_is_wrong_and_a_maximum_is_not_blamed(tmp_path):
@@ -224,10 +215,12 @@ def test_rows_of_an_infinity_are_tried_where_the_reference_says_something(tmp_pa
     assert not tried(lambda x: 1 / 0 if np.isinf(x).any() else x)
 
 
-def test_one_row_or_none_is_infinite_throughout():
-    for shape in ((7,), (1, 7), (3, 2, 7), ()):
-        x = characters.MAKERS["posinf"](np.ones(shape), np.inf)
-        assert x.shape == shape and np.isinf(x).reshape(-1, shape[-1] if shape else 1)[::2].all()
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1), (7,), (1, 7), (3, 2, 7)])
+def test_inputs_keep_their_shape_and_rows_are_infinite_throughout(shape):
+    made = {which: characters.MAKERS[which](np.ones(shape), np.inf) for which in ("rising", "falling", "posinf")}
+    assert {x.shape for x in made.values()} == {shape}
+    assert np.isinf(made["posinf"]).reshape(-1, shape[-1] if shape else 1)[::2].all()
+    assert {characters.MAKERS[which](np.ones(0), 1).shape for which in ("rising", "falling")} == {(0,)}
 
 
 def settled(tmp_path, got, due, budget, **more):
@@ -263,22 +256,21 @@ def product(tmp_path, **more):
     return kernel(tmp_path, lambda a, b: (a[:, :, None] + b[None]).max(1), **fields | more)
 
 
-def groups(kernel, monkeypatch):
-    monkeypatch.setattr(plan, "kernels_by_name", lambda names: {kernel.name: kernel})
-    return [group for group in checks([kernel.name], "all") if group.values in CHARACTERS]
+def groups(kernel):
+    return [group for group in planned(kernel) if group.values in CHARACTERS]
 
 
-def test_they_are_tried_where_the_arrays_are_small_though_the_product_of_the_dimensions_is_not(tmp_path, monkeypatch):
-    found = groups(product(tmp_path), monkeypatch)
+def test_they_are_tried_where_the_arrays_are_small_though_the_product_of_the_dimensions_is_not(tmp_path):
+    found = groups(product(tmp_path))
     assert {group.shape for group in found} == {(17, 64, 33)} and "negative" in {group.values for group in found}
     planes = kernel(tmp_path, lambda x: 2 * x, shapes={"x": "n 512 512"}, sizes={"small": (1,)}, edges=((128,),))
-    assert {group.shape for group in groups(planes, monkeypatch)} == {(1,)}
+    assert {group.shape for group in groups(planes)} == {(1,)}
 
 
-def test_they_are_tried_at_the_longest_rows_among_the_largest_shapes(tmp_path, monkeypatch):
+def test_they_are_tried_at_the_longest_rows_among_the_largest_shapes(tmp_path):
     """Longer than a block, that is, where a shape is. Peaks are at the longest rows of all that a check tries."""
     rows = {"sizes": {"small": (50, 300)}, "edges": ((1, 2), (3, 127), (2, 129), (1, 300), (40, 2))}
-    found = groups(kernel(tmp_path, **rows), monkeypatch)
+    found = groups(kernel(tmp_path, **rows))
     assert {group.shape for group in found if group.values != "peak"} == {(2, 129)}
     assert {group.shape for group in found if group.values == "peak"} == {(50, 300)}
     assert characters.at(kernel(tmp_path, edges=((200,), (7,)), sizes={"s": (1 << 20,)})) == (200,)
@@ -286,9 +278,9 @@ def test_they_are_tried_at_the_longest_rows_among_the_largest_shapes(tmp_path, m
     assert characters.at(kernel(tmp_path, edges=(), sizes={"s": (1 << 21,)})) is None
 
 
-def test_a_note_says_that_no_size_is_small_enough(tmp_path, monkeypatch):
+def test_a_note_says_that_no_size_is_small_enough(tmp_path):
     large = product(tmp_path, sizes={"small": (2048, 2048, 8)}, edges=())
-    assert groups(large, monkeypatch) == []
+    assert groups(large) == []
     (note,) = characters.not_tried(large)
     assert "no size has at most 1,048,576 elements; give small ones, such as edges=((1,),)" in note
     assert characters.not_tried(product(tmp_path)) == characters.not_tried(replace(large, characters=False)) == []

@@ -112,14 +112,8 @@ def rows(folder, idiom, kind, entries=("right", "wrong"), count=1, cols=5):
     return cpu_rows(Group(kernel, "small", (count, cols), dtype(kind)), "host")
 
 
-def param(idiom, kind):
-    """All dtypes are tried; two of them in the quick tests."""
-    marks = () if kind in ("float32", "int32") else pytest.mark.sweep
-    return pytest.param(idiom, kind, id=f"{idiom}-{kind}", marks=marks)
-
-
 @pytest.mark.sweep
-@pytest.mark.parametrize(("idiom", "kind"), [param(*case) for case in CASES])
+@pytest.mark.parametrize(("idiom", "kind"), CASES)
 def test_an_output_of_one_element_that_is_not_initialised_is_wrong(tmp_path, idiom, kind):
     right, wrong = rows(tmp_path, idiom, kind)
     assert (right.status, right.reason) == ("ok", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import time
@@ -11,13 +10,12 @@ from operator import itemgetter
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from small_groups import planned
 from specs import spec
 
 from cudalab import Budget, Launch, blocks, host
 from cudalab.base.errors import Unavailable
 from cudalab.checks import many_blocks
-from cudalab.engine import plan
-from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import MANY, Group, Work
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -36,7 +34,11 @@ def launched(grid, threads=64, **how):
     return launch
 
 
-def kernel(tmp_path, grid=lambda n: (blocks(n, 64),), threads=64, cu=CU, **more):
+def in_64s(n):
+    return (blocks(n, 64),)
+
+
+def kernel(tmp_path, grid=in_64s, threads=64, cu=CU, **more):
     fields = {"sizes": {"small": (1000,)}, "edges": ((1,), (63,)), "entries": {"k": launched(grid, threads)}}
     return spec(tmp_path, **{"cu": cu, **fields, "budgets": Budget(0), **more})
 
@@ -62,7 +64,7 @@ def test_launch_functions_that_fail_leave_the_others_and_this_process_alone(tmp_
         time.sleep(0.6)
         return right(x, y)
 
-    right = launched(lambda n: (blocks(n, 64),))
+    right = launched(in_64s)
     entries = {"exits": exits, "raises": raises, "slow": slow, "k": right}
     cu = CU + "".join(CU.replace("k(", f"{name}(") for name in entries if name != "k")
     ((n,), *_), lacking = found(kernel(tmp_path, cu=cu, entries=entries))
@@ -82,102 +84,88 @@ def test_launch_functions_that_take_their_process_down(tmp_path, monkeypatch, ho
     assert lacking["k"].startswith(f"{many_blocks.NOT_SOUGHT}: ")
 
 
-def test_the_size_is_just_above_256_blocks(tmp_path):
-    k = kernel(tmp_path)
-    ((n,),), lacking = found(k)
-    assert 288 <= blocks(n, 64) <= 320 and not lacking
+def cut_off(n):
+    if n > 64 * 256:
+        raise ValueError("too long")
+    return (blocks(n, 64),)
 
 
-def test_more_than_1024_only_where_a_size_of_the_spec_has_as_many(tmp_path):
-    claimed = kernel(tmp_path, sizes={"small": (1000,), "large": (1 << 24,)})
-    (shape,), _ = found(claimed)  # one for both
-    assert 1152 <= blocks_at(claimed, shape)[0] <= 1300
-    warps = kernel(tmp_path, lambda rows, cols: (rows,), 32, sizes={"small": (9, 20), "large": (1 << 20, 20)}, edges=())
-    (shape,), _ = found(warps)
-    assert shape[0] > 1 << 16 and shape[1] == 20
+def square(n, m):
+    return (blocks(n * m, 64),)
 
 
-def test_no_size_is_added_where_one_that_is_tried_has_as_many(tmp_path):
-    k = kernel(tmp_path, sizes={"small": (64 * 300,)})
-    assert found(k) == ([], {})
-    assert found(k, [])[0]
+def of_two(first, second):
+    """Fields of two sizes, which have something in common."""
+    return {"grid": square, "sizes": {"small": first}, "edges": (second,)}
 
 
-def test_of_rows_and_columns_the_ones_are_made_longer_that_blocks_share(tmp_path):
-    k = kernel(tmp_path, lambda rows, cols: (rows,), sizes={"small": (8, 300)}, edges=((1, 1), (3, 31), (5, 1023)))
-    ((rows, cols),), _ = found(k)
-    assert 257 <= rows < 320 and cols in (31, 300, 1023)
+def allowed(rule, size=48):
+    return {"shapes": {"x": "n"}, "dims": {"n": rule}, "sizes": {"small": (size,)}, "edges": ()}
+
+
+ROWS = {"grid": lambda rows, cols: (rows,)}
+SIZES = {  # a kernel, and what holds of the one size that is added
+    "just above 256 blocks": ({}, lambda n: 288 <= blocks(n, 64) <= 320),
+    "above 1024 where the spec has as many": (
+        {"sizes": {"small": (1000,), "large": (1 << 24,)}}, lambda n: 1152 <= blocks(n, 64) <= 1300),
+    "above 2^16": (
+        {**ROWS, "threads": 32, "sizes": {"small": (9, 20), "large": (1 << 20, 20)}, "edges": ()},
+        lambda rows, cols: rows > 1 << 16 and cols == 20),
+    "rows": (
+        {**ROWS, "sizes": {"small": (8, 300)}, "edges": ((1, 1), (3, 31), (5, 1023))},
+        lambda rows, cols: 257 <= rows < 320 and cols in (31, 300, 1023)),
+    "powers of 2": (of_two((64, 3), (1024, 5)), lambda n, m: n * m > 1 << 14 and n & (n - 1) == 0),
+    "multiples of 4": (of_two((12, 3), (20, 5)), lambda n, m: n * m > 1 << 14 and n % 4 == 0),
+    "always 3": (of_two((12, 3), (20, 3)), lambda n, m: n * m > 1 << 14 and m == 3),
+    "twice as many": (of_two((12, 6), (20, 10)), lambda n, m: n * m > 1 << 14 and n == 2 * m),
+    "beyond the end of the grid": ({"grid": lambda n: (min(blocks(n, 64), 100),)}, lambda n: 6400 < n < 8000),
+    "a multiple of 24": (allowed("multiple of 24"), lambda n: n % 24 == 0 and 288 <= n // 64 < 320),
+    "a power of 2": (allowed("power of 2", 32), lambda n: n == 1 << 15),
+    "one of few": (allowed("one of 24, 48, 40000, 60000"), lambda n: n in (40_000, 60_000)),
+    "at most": (allowed("at most 16448"), lambda n: 256 * 64 < n <= 16_448),
+}  # fmt: skip
+NO_SIZE = {
+    "one that is tried has as many": {"sizes": {"small": (64 * 300,)}},
+    "the grid is the same for all": {"grid": lambda n: (8,)},
+    "dims allows none with so many": allowed("at most 16384", 1000),  # 16,384 elements are 256 blocks
+    "the launch function refuses it": {"grid": cut_off},
+}
+
+
+@pytest.mark.parametrize(("fields", "holds"), SIZES.values(), ids=SIZES)
+def test_a_size_is_added(tmp_path, fields, holds):
+    (shape,), lacking = found(kernel(tmp_path, **fields))
+    assert holds(*shape) and not lacking
+
+
+@pytest.mark.parametrize("fields", NO_SIZE.values(), ids=NO_SIZE)
+def test_no_size_is_added(tmp_path, fields):
+    assert found(kernel(tmp_path, **fields)) == ([], {})
+
+
+def test_a_size_is_added_where_none_is_tried(tmp_path):
+    assert found(kernel(tmp_path, sizes={"small": (64 * 300,)}), [])[0]
+
+
+def test_each_direction_of_a_grid_is_made_longer(tmp_path):
     tiles = kernel(tmp_path, lambda m, n: (blocks(n, 8), blocks(m, 8)), sizes={"small": (40, 60)}, edges=((3, 7),))
     wide, high = sorted(found(tiles)[0])
     assert blocks_at(tiles, wide)[0] > 256 >= blocks_at(tiles, wide)[1]
     assert blocks_at(tiles, high)[1] > 256 >= blocks_at(tiles, high)[0]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "holds"),
-    [
-        (((64, 3), (1024, 5)), lambda n, m: n & (n - 1) == 0),  # powers of 2
-        (((12, 3), (20, 5)), lambda n, m: n % 4 == 0),  # multiples of 4
-        (((12, 3), (20, 3)), lambda n, m: m == 3),  # always 3
-        (((12, 6), (20, 10)), lambda n, m: n == 2 * m),  # twice as many
-    ],
-)
-def test_what_all_shapes_of_the_spec_have_in_common_stays(tmp_path, sizes, holds):
-    k = kernel(tmp_path, lambda n, m: (blocks(n * m, 64),), sizes={"small": sizes[0]}, edges=sizes[1:])
-    (shape,), _ = found(k)
-    assert math.prod(blocks_at(k, shape)) > 256 and holds(*shape)
-
-
-def test_a_grid_that_does_not_grow_so_far_needs_no_such_size(tmp_path):
-    assert found(kernel(tmp_path, lambda n: (8,))) == ([], {})
-    ((shape,), lacking) = found(kernel(tmp_path, lambda n: (min(blocks(n, 64), 100),)))
-    assert 6400 < shape[0] < 8000 and not lacking  # beyond its end alone
-
-
-@pytest.mark.parametrize(
-    ("rule", "holds"),
-    [
-        ("multiple of 24", lambda n: n % 24 == 0 and 288 <= n // 64 < 320),
-        ("power of 2", lambda n: n == 1 << 15),
-        ("one of 24, 48, 40000, 60000", lambda n: n in (40_000, 60_000)),
-        ("at most 16448", lambda n: 256 * 64 < n <= 16_448),
-    ],
-)
-def test_the_size_is_one_that_dims_allows(tmp_path, rule, holds):
-    size = {"power of 2": 32}.get(rule, 48)
-    k = kernel(tmp_path, shapes={"x": "n"}, dims={"n": rule}, sizes={"small": (size,)}, edges=())
-    (shape,), lacking = found(k)
-    assert holds(*shape) and lacking == {}
-
-
-def test_no_size_is_missed_where_dims_allows_none_with_so_many_blocks(tmp_path):
-    k = kernel(tmp_path, shapes={"x": "n"}, dims={"n": "at most 16384"}, sizes={"small": (1000,)})
-    assert found(k) == ([], {})  # 16,384 elements are 256 blocks
-
-
-def test_what_the_launch_function_refuses_is_not_tried(tmp_path):
-    def grid(n):
-        if n > 64 * 256:
-            raise ValueError("too long")
-        return (blocks(n, 64),)
-
-    assert found(kernel(tmp_path, grid)) == ([], {})
-
-
 def test_what_is_too_large_for_the_cpu_is_said(tmp_path):
-    shapes, lacking = found(kernel(tmp_path, lambda n: (blocks(n, 1 << 18),)))
+    k = kernel(tmp_path, lambda n: (blocks(n, 1 << 18),))
+    shapes, lacking = found(k)
     assert not shapes
     assert lacking["k"].startswith("no size with more than 256 blocks is small enough for a check on the CPU: ")
-    groups = planned(kernel(tmp_path, lambda n: (blocks(n, 1 << 18),)))
-    (case,) = rows(groups[0])
+    (case,) = cpu_rows(with_many(k)[0], "host")
     assert (case.status, case.reason) == ("skipped", lacking["k"])
 
 
 def test_each_entry_gets_many_blocks(tmp_path):
-    k = kernel(
-        tmp_path, entries={"k": launched(lambda n: (blocks(n, 64),)), "half": launched(lambda n: (blocks(n, 128),))},
-        cu=CU + CU.replace("void k", "void half"),
-    )  # fmt: skip
+    entries = {"k": launched(in_64s), "half": launched(lambda n: (blocks(n, 128),))}
+    k = kernel(tmp_path, entries=entries, cu=CU + CU.replace("void k", "void half"))
     (shape,), _ = found(k)  # one for both
     assert blocks_at(k, shape, "k")[0] > blocks_at(k, shape, "half")[0] > 256
 
@@ -203,14 +191,8 @@ def test_a_reference_that_grows_too_fast_is_not_computed(tmp_path, reference, ta
 # ---- in a check ------------------------------------------------------------------------------------------------------
 
 
-def planned(k):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "kernels_by_name", lambda names: {k.name: k})
-        return [group for group in checks([k.name], "float32") if group.values == MANY]
-
-
-def rows(group):
-    return cpu_rows(group, "host")
+def with_many(k):
+    return [group for group in planned(k) if group.values == MANY]
 
 
 with_compiler = pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
@@ -218,21 +200,21 @@ with_compiler = pytest.mark.skipif(host.compiler_missing() is not None, reason="
 
 @with_compiler
 def test_a_block_index_of_8_bits_is_wrong_there_and_says_who_chose_the_size(tmp_path):
-    (group,) = planned(kernel(tmp_path))
-    (case,) = rows(group)
+    (group,) = with_many(kernel(tmp_path))
+    (case,) = cpu_rows(group, "host")
     assert case.status == "ok" and case.size.endswith(" blocks") and case.size.startswith(f"{group.shape[0]}, ")
     (tmp_path / "narrow").mkdir()
     narrow = kernel(tmp_path / "narrow", cu=CU.replace("int i = blockIdx.x * 64", "int i = (blockIdx.x & 255) * 64"))
-    (case,) = rows(planned(narrow)[0])
+    (case,) = cpu_rows(with_many(narrow)[0], "host")
     assert case.status == "WRONG" and "never written" in case.reason
     assert case.reason.endswith("If the kernel takes no such size, let its launch function raise an error)")
 
 
 @with_compiler
 def test_a_launch_that_takes_too_long_gets_no_verdict(tmp_path, monkeypatch):
-    (group,) = planned(kernel(tmp_path))
+    (group,) = with_many(kernel(tmp_path))
     monkeypatch.setattr(many_blocks, "LIMIT", 0.0)
-    (case,) = rows(group)
+    (case,) = cpu_rows(group, "host")
     assert case.status == "skipped" and case.reason.endswith("blocks takes more than 0 s on the CPU")
     module = host.load(CU)
     x = np.ones(64, np.float32)
@@ -250,18 +232,22 @@ def test_the_reason_goes_with_the_group_to_a_worker(tmp_path, monkeypatch):
 # ---- a grid that stops growing ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cap", [2, 17, 200, 1024, 3000])
-def test_a_grid_with_an_end_is_tried_beyond_what_it_covers(tmp_path, cap):
-    k = kernel(tmp_path, lambda n: (min(blocks(n, 64), cap),))
-    past = [n for (n,) in found(k)[0] if blocks_at(k, (n,)) == (cap, 1, 1) and n > 64 * cap]
-    assert (max(past) < 2 * 64 * cap) if past else cap < 16  # 1,000 elements, which are tried anyway, are beyond
-
-
-@pytest.mark.parametrize(("cap", "tried"), [(32, True), (132, True), (1 << 30, False)])
-def test_a_cooperative_grid_that_a_gpu_can_hold_is_tried_beyond_what_it_covers(tmp_path, cap, tried):
-    k = kernel(tmp_path, entries={"k": launched(lambda n: (min(blocks(n, 64), cap),), cooperative=True)})
+@pytest.mark.parametrize(
+    ("cap", "tried", "how"),
+    [
+        *(
+            (cap, cap > 15, {}) for cap in (2, 17, 200, 1024, 3000)
+        ),  # 1,000 elements, which are tried anyway, are beyond
+        *((cap, True, {"cooperative": True}) for cap in (32, 132)),
+        (1 << 30, False, {"cooperative": True}),
+    ],
+)
+def test_a_grid_with_an_end_is_tried_beyond_what_it_covers(tmp_path, cap, tried, how):
+    k = kernel(tmp_path, entries={"k": launched(lambda n: (min(blocks(n, 64), cap),), **how)})
     shapes, lacking = found(k)
-    assert any(n > 64 * cap for (n,) in shapes) == tried and not lacking
+    past = [n for (n,) in shapes if n > 64 * cap]
+    assert bool(past) == tried and not lacking
+    assert all(blocks_at(k, (n,)) == (cap, 1, 1) for n in past) and max(past, default=0) < 2 * 64 * cap
 
 
 @pytest.mark.parametrize("caps", [(64, 64), (4, 4), (100, 1), (1, 9), (64, 1 << 20)])

@@ -49,16 +49,13 @@ def test_a_maximum_that_loses_a_nan_is_wrong_and_one_that_spreads_it_is_doubtful
     assert not right(k, np.fmax.reduce(x, axis=1))[0]
     spread = x.max(axis=1)
     spread[1] = np.nan
-    assert right(k, spread) == (
-        True, ["y is NaN where the reference gives a number, which does not depend on the NaN among the inputs"]
-    )  # fmt: skip
+    said = "y is NaN where the reference gives a number, which does not depend on the NaN among the inputs"
+    assert right(k, spread) == (True, [said])
     spread[1] = 5
     assert not right(k, spread)[0]
 
 
 def test_a_reference_that_ignores_nan_asks_the_kernel_for_this_beside_another_output(tmp_path):
-    k = kernel(tmp_path, lambda x: np.fmax.reduce(x, axis=1))
-    assert not np.isnan(given(k)["x"]).any()  # no result has to be NaN: the usual inputs
     outputs = {"y": Out(lambda x: np.fmax.reduce(x, axis=1)), "sum": Out(lambda x: x.sum(axis=1))}
     k = kernel(tmp_path, None, outputs=outputs, shapes={**ROWS, "sum": "rows"})
     x = given(k)["x"]
@@ -75,29 +72,26 @@ def test_zero_times_nan_decides_nothing(tmp_path):
     assert not right(k, np.where(np.isnan(skipping), 0, skipping), x={"x": x})[0]
 
 
-def test_a_sort_is_not_judged_where_nan_is_one_of_its_results(tmp_path):
-    k = kernel(tmp_path, lambda x: np.sort(x, axis=1), shapes={"x": "rows cols", "y": "rows cols"})
-    assert not np.isnan(given(k)["x"]).any()
+WHOLE = {"outputs": {"y": Out(dtype="int32", budgets=Budget(0))}}
 
 
 @pytest.mark.parametrize(
-    "reference",
+    ("reference", "fields"),
     [
-        lambda x: (x * 4).astype(np.int64).sum(axis=1),  # a conversion on the way
-        lambda x: np.rint(x).max(axis=1),
-        lambda x: 1 / 0 if np.isnan(x).any() else x.max(axis=1),
+        (lambda x: np.fmax.reduce(x, axis=1), {}),  # no result has to be NaN
+        (lambda x: np.sort(x, axis=1), {"shapes": {"x": "rows cols", "y": "rows cols"}}),  # NaN is one of its results
+        (lambda x: (x * 4).astype(np.int64).sum(axis=1), WHOLE),  # a conversion on the way: NaN becomes an integer
+        (lambda x: np.rint(x).max(axis=1), WHOLE),
+        (lambda x: 1 / 0 if np.isnan(x).any() else x.max(axis=1), WHOLE),
     ],
 )
-def test_nan_that_would_become_an_integer_is_not_tried(tmp_path, reference):
-    k = kernel(tmp_path, reference, outputs={"y": Out(dtype="int32", budgets=Budget(0))})
-    assert not np.isnan(given(k)["x"]).any()
+def test_the_usual_inputs_are_tried_where_nan_says_nothing(tmp_path, reference, fields):
+    assert not np.isnan(given(kernel(tmp_path, reference, **fields))["x"]).any()
 
 
 def test_integers_beside_a_result_that_is_nan_are_not_judged(tmp_path):
-    outputs = {
-        "y": Out(lambda x: x.max(axis=1)),
-        "at": Out(lambda x: x.argmax(axis=1), dtype="int32", budgets=Budget(0)),
-    }
+    at = Out(lambda x: x.argmax(axis=1), dtype="int32", budgets=Budget(0))
+    outputs = {"y": Out(lambda x: x.max(axis=1)), "at": at}
     k = kernel(tmp_path, None, outputs=outputs, shapes={**ROWS, "at": "rows"})
     assert right(k, given(k)["x"].max(axis=1), np.zeros(8))[0]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+import re
 
 import numpy as np
 import pytest
@@ -10,22 +10,29 @@ from cpu_rows import cpu_rows
 from several import FIRST_OF_4, first
 from specs import spec
 
-from cudalab import Budget, In, Kernel, Launch, Out, Scalar
+from cudalab import Budget, In, Launch, Out, Scalar
 from cudalab.base.errors import SpecError
 from cudalab.checks import other_scalars
 from cudalab.engine import check_plan
 from cudalab.engine.groups import Group, Work
 from cudalab.spec.dtype import dtype
 
-SOURCE = """#include <cuda_bf16.h>
-__global__ void normed(const scalar_t* x, scalar_t* y, float alpha, float eps, int times, int n) {
+NORMED = """__global__ void {name}(const scalar_t* x, scalar_t* y, float alpha, float eps, int times, int n) {{
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     float v = float(x[i]);
-    for (int k = 0; k < times; k++) v *= alpha;
-    y[i] = scalar_t(v * rsqrtf(v * v + eps));
-}
+    for (int k = 0; k < {times}; k++) v *= {alpha};
+    y[i] = scalar_t(v * rsqrtf(v * v + {eps}));
+}}
 """
+WRITTEN = {  # by entry: what stands in the place of scalars
+    "right": {}, "alpha": {"alpha": "1.5f"}, "eps": {"eps": "1e-5f"}, "times": {"times": "3"},
+    "all": {"alpha": "1.5f", "eps": "1e-5f", "times": "3"}, "for_3": {"times": "(times == 3 ? 3 : 100)"},
+    "constant": {"alpha": "doubled[0] / 2"},
+}  # fmt: skip
+SCALARS = {
+    "alpha": Scalar(1.5), "eps": Scalar(1e-5), "times": Scalar(3, "int32"), "n": Scalar(lambda x: x.size, "int32")
+}  # fmt: skip
 
 
 def reference(x, alpha, eps, times):
@@ -33,84 +40,67 @@ def reference(x, alpha, eps, times):
     return v / np.sqrt(v * v + eps)
 
 
-USES = {"alpha": "v *= alpha", "eps": "v + eps", "times": "k < times"}  # where each scalar stands
+def normed(folder, entry="right", scalars=(), **fields):
+    """x alpha^times / sqrt((x alpha^times)^2 + eps), by an entry of WRITTEN; one text has all of them."""
+    texts = [
+        NORMED.format(name=name, **{"alpha": "alpha", "eps": "eps", "times": "times"} | written)
+        for name, written in WRITTEN.items()
+        if (name == "constant") == ("constants" in fields)
+    ]
+    head = "#include <cuda_bf16.h>\n" + "__constant__ float doubled[1];\n" * ("constants" in fields)
+    (folder / "normed.cu").write_text("".join([head, *texts]))
+
+    def launch(x, y, alpha, eps, times, n):
+        return Launch((-(-x.size // 128),), (128,), (x, y, alpha, eps, times, n))
+
+    return spec(folder, reference, name="normed", **{
+        "dtypes": ("float32", "bfloat16"), "sizes": {"small": (1000,)}, "edges": ((33,),),
+        "budgets": {"float32": Budget(16), "bfloat16": Budget(1)}, "scalars": SCALARS | dict(scalars),
+        "entries": {entry: launch}} | fields)  # fmt: skip
 
 
-def normed(folder, written_in=MappingProxyType({}), **fields):
-    """x alpha^times / sqrt((x alpha^times)^2 + eps); `written_in`: C++ in the place of a scalar, by its name."""
-    text = SOURCE
-    for name, value in written_in.items():
-        text = text.replace(USES[name], USES[name].replace(name, value))
-    (folder / "normed.cu").write_text(text)
-    return Kernel(**{
-        "file": str(folder / "normed.py"), "summary": "", "dtypes": ("float32", "bfloat16"),
-        "sizes": {"small": (1000,)}, "edges": ((33,),),
-        "reference": reference, "budgets": {"float32": Budget(16), "bfloat16": Budget(1)},
-        "scalars": {
-            "alpha": Scalar(1.5), "eps": Scalar(1e-5), "times": Scalar(3, "int32"),
-            "n": Scalar(lambda x: x.size, "int32"),
-        },
-        "entries": {"normed": lambda x, y, alpha, eps, times, n: Launch(
-            (-(-x.size // 128),), (128,), (x, y, alpha, eps, times, n))}, **fields})  # fmt: skip
+def checked(kernel, label="host", name="float32", modes=(), seed=0):
+    return cpu_rows(Group(kernel, "small", (1000,), dtype(name)), label, modes=modes, seed=seed)[0]
 
 
-def checked(kernel, label="host:normed", name="float32", modes=(), shape=None, seed=0):
-    group = Group(kernel, "small", shape or kernel.sizes["small"], dtype(name))
-    return cpu_rows(group, label, modes=modes, seed=seed)[0]
-
-
-@pytest.mark.parametrize("name", ["float32", pytest.param("bfloat16", marks=pytest.mark.sweep)])
-def test_a_kernel_that_takes_its_scalars_is_right(tmp_path, name):
-    for seed, modes in enumerate(((), (), ("launch",))):
-        case = checked(normed(tmp_path), name=name, modes=modes, seed=seed)
-        assert case.status == "ok", case.reason
-        assert case.notes == []
+IS_IT = r"this is the result for {}; is that value written into the code\?\)$"
+ONE_OTHER = {"times": Scalar(3, "int32", others=(2,))}
 
 
 @pytest.mark.parametrize(
-    ("name", "modes", "written_in", "used"),
+    ("entry", "name", "modes", "scalars", "said"),
     [
-        ("float32", (), {"alpha": "1.5f"}, "alpha=1.5"),
-        ("float32", ("launch",), {"alpha": "1.5f"}, "alpha=1.5"),
-        ("bfloat16", (), {"eps": "1e-5f"}, "eps=1e-05"),
-        ("bfloat16", (), {"times": "3"}, "times=3"),
+        ("right", "float32", (), {}, ""),
+        ("right", "float32", ("launch",), {}, ""),
+        pytest.param("right", "bfloat16", (), {}, "", marks=pytest.mark.sweep),
+        ("alpha", "float32", (), {}, " instead of 1.5.*" + IS_IT.format("alpha=1.5")),
+        ("alpha", "float32", ("launch",), {}, " instead of 1.5.*" + IS_IT.format("alpha=1.5")),
+        ("eps", "bfloat16", (), {}, "instead of 1e-05.*" + IS_IT.format("eps=1e-05")),
+        ("times", "bfloat16", (), {}, "instead of 3.*" + IS_IT.format("times=3")),
+        ("all", "float32", (), {}, IS_IT.format("alpha=1.5, eps=1e-05, times=3")),
+        ("for_3", "float32", (), ONE_OTHER,
+         r"times=2 instead of 3.*if it takes no other value, say others=\(\) in its Scalar\)$"),
+        ("alpha", "float32", (), {"alpha": Scalar(1.5, others=())}, ""),
+        ("times", "float32", (), {"times": Scalar(3, "int32", others=(1, 2))}, IS_IT.format("times=3")),
     ],
-)
-def test_a_value_that_is_written_into_the_kernel_is_found(tmp_path, written_in, used, name, modes):
-    case = checked(normed(tmp_path, written_in), name=name, modes=modes)
-    assert case.status == "WRONG"
-    assert case.reason.endswith(f"this is the result for {used}; is that value written into the code?)")
-    assert f"instead of {used.partition('=')[2]}" in case.reason and not case.times
-
-
-def test_all_values_that_are_written_into_the_kernel_are_named(tmp_path):
-    case = checked(normed(tmp_path, {"alpha": "1.5f", "eps": "1e-5f", "times": "3"}))
-    assert case.reason.endswith(
-        "this is the result for alpha=1.5, eps=1e-05, times=3; is that value written into the code?)"
-    )
-
-
-def test_a_kernel_for_one_value_is_told_what_its_spec_may_say(tmp_path):
-    case = checked(normed(tmp_path, {"times": "(times == 3 ? 3 : 100)"}, scalars={
-        "alpha": Scalar(1.5), "eps": Scalar(1e-5), "times": Scalar(3, "int32", others=(2,)),
-        "n": Scalar(lambda x: x.size, "int32")}))  # fmt: skip
-    assert case.status == "WRONG" and "times=2 instead of 3" in case.reason
-    assert case.reason.endswith("if it takes no other value, say others=() in its Scalar)")
+)  # fmt: skip
+def test_a_value_that_is_written_into_the_kernel_is_found(tmp_path, entry, name, modes, scalars, said):
+    for seed in (0, 1) if not said and not modes else (0,):
+        case = checked(normed(tmp_path, entry, scalars), name=name, modes=modes, seed=seed)
+        assert case.status == ("WRONG" if said else "ok") and not (said and case.times)
+        assert re.search(said, case.reason), case.reason
+        assert said or case.notes == ["the scalar alpha has one value in every check: others=() asks for it"] * (
+            "alpha" in scalars
+        )
 
 
 def test_a_spec_names_the_other_values_or_none(tmp_path):
-    def scalars(others):
-        return {
-            "alpha": Scalar(1.5, others=()), "eps": Scalar(1e-5, others=(2e-5, 1e-5)),
-            "times": Scalar(3, "int32", others=others), "n": Scalar(lambda x: x.size, "int32"),
-        }  # fmt: skip
-
-    kernel = normed(tmp_path, scalars=scalars(lambda x: (x.size // 500, 3)))
+    kernel = normed(tmp_path, scalars={
+        "alpha": Scalar(1.5, others=()), "eps": Scalar(1e-5, others=(2e-5, 1e-5)),
+        "times": Scalar(3, "int32", others=lambda x: (x.size // 500, 3))})  # fmt: skip
     found = other_scalars.chosen(kernel, dtype("float32"), kernel.make((1000,), dtype("float32")), 0)
     assert found.values == {"eps": np.float32(2e-5), "times": 2}
     assert found.notes == ("the scalar alpha has one value in every check: others=() asks for it",)
-    assert checked(normed(tmp_path, {"alpha": "1.5f"}, scalars=scalars(()))).status == "ok"
-    assert checked(normed(tmp_path, {"times": "3"}, scalars=scalars((1, 2)))).status == "WRONG"
 
 
 @pytest.mark.parametrize(
@@ -128,99 +118,84 @@ def test_other_values_that_are_none_are_refused(fields, message):
 
 
 def test_a_function_that_returns_no_tuple_is_named(tmp_path):
-    scalars = normed(tmp_path).scalars | {"times": Scalar(3, "int32", others=lambda x: 5)}
-    case = checked(normed(tmp_path, scalars=scalars))
+    case = checked(normed(tmp_path, scalars={"times": Scalar(3, "int32", others=lambda x: 5)}))
     assert case.status == "error" and "the scalar times: others returns 5; return a tuple of numbers" in case.reason
 
 
-def moved(folder, reference, scalars, seed=0, name="float32", **fields):
-    """The other values that a check takes of these scalars, and its notes; the `.cu` is never compiled."""
-    given = {"sizes": {"small": (40, 50)}, "edges": (), "shapes": {"x": "rows cols", "y": "rows cols"}, **fields}
-    kernel = spec(folder, reference, "__global__ void k() {}", budgets=Budget(4), scalars=scalars, **given)
-    found = other_scalars.chosen(kernel, dtype(name), kernel.make((40, 50), dtype(name), seed), seed)
-    return dict(found.values), found.notes
+def root(x, eps):
+    return x / np.sqrt((x**2).mean(1, keepdims=True) + eps)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_value_keeps_its_sign_and_a_probability_stays_one(tmp_path, seed):
-    given = {"p": 0.1, "a": -2.5, "b": 1e4, "zero": 0}
-    scalars = {name: Scalar(value) for name, value in given.items()}
-    found, notes = moved(tmp_path, lambda x, p, a, b, zero: x * a / (1 - p) + b + zero, scalars, seed)
-    assert 0 < found["p"] < 1 and found["a"] < 0 and found["b"] > 0 and 0 < found["zero"] < 1
-    assert not notes and all(found[name] != value for name, value in given.items())
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("value", [0.125, 1.0, -4.0, 0.5, 0.0])
-def test_a_power_of_two_becomes_another_one(tmp_path, value, seed):
+def power_of_two(before):
     """Else a kernel that rounds x / scale to an integer would be off by one where the float64 reference is not."""
-    found = float(moved(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(value)}, seed)[0]["scale"])
-    assert found != value and np.frexp(abs(found))[0] == 0.5 and (abs(found) < 1 or abs(value) >= 1)
+
+    def holds(scale):
+        return scale != before and np.frexp(abs(scale))[0] == 0.5 and (abs(scale) < 1 or abs(before) >= 1)
+
+    return (lambda x, scale: x * scale, {"scale": Scalar(before)}, holds, "", {})
+
+
+def whole(before, kind, *fitting):
+    def holds(k):
+        return k in fitting and isinstance(k, dtype(kind).numpy.type)
+
+    return (lambda x, k: x * k, {"k": Scalar(before, kind)}, holds, "", {})
+
+
+def nothing():
+    return True
+
+
+SHAPE = Scalar(lambda x: x.shape[0], "int32")
+MASK = {
+    "mask": Out(check=lambda mask, p: abs(mask.mean() - p) < 0.2, dtype="bool"),
+    "y": Out(lambda x, mask, p: x * mask / (1 - p)),
+}
+NARROW = {"dtypes": ("float32", "bfloat16"), "inputs": {"x": In(low=1.0, high=2.0)}}
+MOVED = {  # a reference, its scalars, what holds of those that a check moves, a note, fields of the spec
+    "signs and probabilities": (
+        lambda x, p, a, b, zero: x * a / (1 - p) + b + zero,
+        {"p": Scalar(0.1), "a": Scalar(-2.5), "b": Scalar(1e4), "zero": Scalar(0)},
+        lambda p, a, b, zero: 0 < p < 1 and a < 0 < b and 0 < zero < 1 and (p, a, b) != (np.float32(0.1), -2.5, 1e4),
+        "", {}),
+    **{f"a power of two, {value}": power_of_two(value) for value in (0.125, 1.0, -4.0, 0.5, 0.0)},
+    "above -1": (lambda x, a: x * a, {"a": Scalar(-0.3)}, lambda a: -1 < a < 0 and a != np.float32(-0.3), "", {}),
+    "few bits": (lambda x, scale: x * scale, {"scale": Scalar(1.25)}, lambda scale: scale * 2**6 % 1 == 0, "", {}),
+    "8": whole(8, "int32", 4, 7), "5": whole(5, "int64", 3, 4), "2": whole(2, "uint8", 1),
+    "-6": whole(-6, "int32", -3, -5), "True": whole(True, "bool", False),
+    "the reference fails": (
+        lambda x, k: np.repeat(x[:, : 50 // k], k, axis=1), {"k": Scalar(2, "int32")}, lambda k: k == 1, "", {}),
+    "the shape changes": (
+        lambda x, k: x.reshape(40, k, -1)[..., :10].sum(2), {"k": Scalar(5, "int32")}, nothing,
+        "the scalar k has one value in every check: no value that was tried changes what the reference gives by more "
+        "than the budgets; k.py can name others, as in Scalar(..., others=(1, 2))",
+        {"shapes": {"x": "rows cols", "y": "rows 5"}}),
+    "not finite": (
+        lambda x, k: x if k == 2 else x * np.inf, {"k": Scalar(2.0)}, nothing, "the scalar k has one value", {}),
+    "what no reference takes": (
+        lambda x, rows: x / rows, {"rows": SHAPE, "seed": Scalar(7)}, nothing,
+        "it is a whole number that is computed from the inputs;", {}),
+    "computed, no count": (
+        lambda x, scale: x * scale, {"scale": Scalar(lambda x: x.shape[1] ** -0.5)},
+        lambda scale: 0 < scale < 1 and scale != np.float32(50**-0.5), "", {}),
+    "a random output": (
+        None, {"p": Scalar(0.25)}, lambda p: 0 < p < 1 and p != 0.25, "",
+        {"outputs": MASK, "shapes": dict.fromkeys(("x", "mask", "y"), "rows cols")}),
+    "a small change": (root, {"eps": Scalar(1e-6)}, lambda eps: abs(eps - 1e-6) < 1e-4, "", NARROW),
+    "a change that bfloat16 shows": (
+        root, {"eps": Scalar(1e-6)}, lambda eps: eps > 0.01, "", NARROW | {"dtypes": ("bfloat16", "float32")}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_value_of_few_bits_has_no_more(tmp_path, seed):
-    found, _ = moved(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(1.25)}, seed)
-    assert float(found["scale"]) * 2**6 % 1 == 0
-
-
-@pytest.mark.parametrize(
-    ("value", "name", "fitting"),
-    [(8, "int32", (4, 7)), (5, "int64", (3, 4)), (2, "uint8", (1,)), (-6, "int32", (-3, -5)), (True, "bool", (False,))],
-)
-def test_a_whole_number_becomes_smaller(tmp_path, value, name, fitting):
-    found, _ = moved(tmp_path, lambda x, k: x * k, {"k": Scalar(value, name)})
-    assert found["k"] in fitting and isinstance(found["k"], dtype(name).numpy.type)
-
-
-def test_a_value_at_which_the_reference_fails_or_changes_its_shape_is_not_taken(tmp_path):
-    found, _ = moved(tmp_path, lambda x, k: np.repeat(x[:, : 50 // k], k, axis=1), {"k": Scalar(2, "int32")})
-    assert found == {"k": 1}
-    shapes = {"x": "rows cols", "y": "rows 5"}
-    found, (note,) = moved(
-        tmp_path, lambda x, k: x.reshape(40, k, -1)[..., :10].sum(2), {"k": Scalar(5, "int32")}, shapes=shapes
-    )
-    assert not found and note == (
-        "the scalar k has one value in every check: no value that was tried changes what the reference gives by more "
-        "than the budgets; k.py can name others, as in Scalar(..., others=(1, 2))"
-    )
-
-
-def test_a_value_at_which_results_are_not_finite_is_not_taken(tmp_path):
-    found, notes = moved(tmp_path, lambda x, k: x if k == 2 else x * np.inf, {"k": Scalar(2.0)})
-    assert not found and len(notes) == 1
-
-
-def test_what_no_reference_takes_and_what_follows_from_shapes_stays(tmp_path):
-    rows, cols = (Scalar(lambda x, i=i: x.shape[i], "int32") for i in (0, 1))
-    found, (note,) = moved(tmp_path, lambda x, cols: x / cols, {"cols": cols, "rows": rows, "seed": Scalar(7)})
-    assert not found and "it is a whole number that is computed from the inputs;" in note
-
-
-def test_a_number_that_is_computed_from_shapes_and_no_count_is_moved(tmp_path):
-    found, _ = moved(tmp_path, lambda x, scale: x * scale, {"scale": Scalar(lambda x: x.shape[1] ** -0.5)})
-    assert 0 < found["scale"] < 1 and found["scale"] != np.float32(50**-0.5)
-
-
-def test_a_scalar_of_a_random_output_is_moved_beside_its_check(tmp_path):
-    outputs = {
-        "mask": Out(check=lambda mask, p: abs(mask.mean() - p) < 0.2, dtype="bool"),
-        "y": Out(lambda x, mask, p: x * mask / (1 - p)),
-    }
-    shapes = dict.fromkeys(("x", "mask", "y"), "rows cols")
-    found, _ = moved(tmp_path, None, {"p": Scalar(0.25)}, outputs=outputs, shapes=shapes)
-    assert 0 < found["p"] < 1 and found["p"] != 0.25
-
-
-def test_a_narrow_dtype_asks_for_a_larger_change(tmp_path):
-    def near(name):
-        found, _ = moved(
-            tmp_path, lambda x, eps: x / np.sqrt((x**2).mean(1, keepdims=True) + eps), {"eps": Scalar(1e-6)}, name=name,
-            dtypes=("float32", "bfloat16"), inputs={"x": In(low=1.0, high=2.0)},
-        )  # fmt: skip
-        return float(found["eps"])
-
-    assert abs(near("float32") - 1e-6) < 1e-4 < 0.01 < near("bfloat16")
+@pytest.mark.parametrize(("reference", "scalars", "holds", "said", "fields"), MOVED.values(), ids=MOVED)
+def test_other_values_are_like_the_first_and_change_the_result(tmp_path, reference, scalars, holds, said, fields, seed):
+    given = {"sizes": {"small": (40, 50)}, "edges": (), "shapes": {"x": "rows cols", "y": "rows cols"}, **fields}
+    kernel = spec(tmp_path, reference, "__global__ void k() {}", budgets=Budget(4), scalars=scalars, **given)
+    kind = dtype(kernel.dtypes[0])
+    found = other_scalars.chosen(kernel, kind, kernel.make((40, 50), kind, seed), seed)
+    assert holds(**found.values), found.values
+    assert len(found.notes) == bool(said) and all(said in note for note in found.notes)
 
 
 def test_numpy_torch_and_rivals_meet_the_other_values_too(tmp_path):
@@ -243,18 +218,13 @@ def test_numpy_torch_and_rivals_meet_the_other_values_too(tmp_path):
         assert case.status == "WRONG" and "this is the result for alpha=1.5;" in case.reason
 
 
-def test_constants_that_follow_from_scalars_are_set_for_each_value(tmp_path):
-    source = SOURCE.replace("__global__", "__constant__ float doubled[1];\n__global__").replace(
-        "*= alpha", "*= doubled[0] / 2"
-    )
-
-    def kernel(constant):
-        made = normed(tmp_path, constants={"doubled": constant})
-        made.cu.write_text(source)
-        return made
-
-    assert checked(kernel(lambda alpha: np.array([2 * alpha], np.float32))).status == "ok"
-    assert "result for alpha=1.5" in checked(kernel(np.array([3], np.float32))).reason
+@pytest.mark.parametrize(
+    ("constant", "said"),
+    [(lambda alpha: np.array([2 * alpha], np.float32), ""), (np.array([3], np.float32), "result for alpha=1.5")],
+)
+def test_constants_that_follow_from_scalars_are_set_for_each_value(tmp_path, constant, said):
+    case = checked(normed(tmp_path, "constant", constants={"doubled": constant}))
+    assert case.status == ("WRONG" if said else "ok") and said in case.reason
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,52 @@ import math
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
+from specs import pointwise, spec
 
-from cudalab import Budget, Kernel
 from cudalab.checks import hard_inputs
 from cudalab.device.cpu import Cpu
 from cudalab.engine.check_plan import checks
+from cudalab.engine.groups import Group
 from cudalab.results import record
-from cudalab.spec.dtype import dtype
+from cudalab.spec.dtype import DTYPES, dtype
+from cudalab.spec.inputs import draw
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_inputs_are_drawn_in_every_dtype(name):
+    kind = dtype(name)
+    x = draw((40, 50), kind.numpy, np.random.default_rng(0))
+    assert (x.dtype, x.shape) == (kind.numpy, (40, 50))
+    assert np.isfinite(x.astype(np.complex128)).all()
+    values = set(x.ravel().tolist())
+    assert values == {False, True} if name == "bool" else len(values) > 60
+    assert (x == draw((40, 50), kind.numpy, np.random.default_rng(0))).all()
+    if kind.floating and not kind.complex:
+        assert abs(x.astype(float).mean()) < 0.1 and abs(x.astype(float).std() - 1) < 0.1
+    if kind.complex:
+        assert 0.8 < x.real.std() < 1.2 and 0.8 < x.imag.std() < 1.2
+        assert abs(np.corrcoef(x.real.ravel(), x.imag.ravel())[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"])
+def test_hard_values_of_few_bits_are_all_patterns(name):
+    kind = dtype(name)
+    bits = f"u{kind.itemsize}"
+    assert hard_inputs.every(kind).view(bits).tolist() == list(range(256**kind.itemsize))
+    if kind.itemsize == 1:
+        both = [hard_inputs.pairs(kind, index, 0).view(bits) for index in (0, 1)]
+        assert len(set(zip(*both, strict=True))) == hard_inputs.pairs_size(kind) == 1 << 16
+        assert hard_inputs.each(kind, 1000, 2, 1, 0).shape == (2000,)
+
+
+def test_hard_values_of_complex_numbers_pair_those_of_their_parts():
+    kind = dtype("complex64")
+    x = hard_inputs.sample(kind, 5000, 0)
+    assert x.shape == (5000,) and x.dtype == np.complex64
+    for part in (x.real, x.imag):
+        assert np.isnan(part).any() and np.isposinf(part).any() and np.isneginf(part).any() and (part == 0).any()
+    assert (np.isinf(x.real) & np.isnan(x.imag)).any()
+    assert hard_inputs.pairs(kind, 0, 0).shape == (hard_inputs.pairs_size(kind),)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
@@ -69,28 +108,13 @@ def test_the_parts_of_all_values_are_all_values(monkeypatch):
     assert hard_inputs.parts(dtype("float32")) == 1 << 18
 
 
-WRONG = """
-import numpy as np
-from cudalab.spec import Budget, Kernel, Launch, blocks
-k = Kernel(file=__file__, summary="", dtypes=("float16",), sizes={"small": (8,)}, edges=(),
-           reference=lambda x: np.where(np.abs(x) > 60000, x + 64, x),
-           entries={"copy": lambda x, y: Launch((blocks(x.size, 64),), (64,), (x, y, np.int64(x.size)))},
-           budgets={"float16": Budget(0.5)}, pointwise=True, torch=lambda x: x * 1)
-"""
-COPY = """
-#include <cuda_fp16.h>
-extern "C" __global__ void copy(const scalar_t* x, scalar_t* y, long long n) {
-    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = x[i];
-}
-"""
-
-
 @pytest.mark.sweep
 def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
-    (tmp_path / "k.py").write_text(WRONG)
-    (tmp_path / "k.cu").write_text(COPY)
-    (group,) = (g for g in checks([str(tmp_path / "k.py")], "") if g.values)
+    kernel = pointwise(
+        tmp_path, "if (i < n) y[i] = x[i];", lambda x: np.where(np.abs(x) > 60000, x + 64, x), dtypes=("float16",),
+        pointwise=True, torch=lambda x: x * 1,
+    )  # fmt: skip
+    group = Group(kernel, "all values", (1 << 16,), dtype("float16"), values=hard_inputs.EVERY)
 
     def rows():
         return {case.label: case for case in cpu_rows(group, "host", "numpy", "torch_eager")}
@@ -100,7 +124,7 @@ def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
     assert group.parts == 8
     parts = rows()
     assert {label: case.status for label, case in whole.items()} == {
-        "host:copy": record.WRONG, "numpy": record.OK, "torch_eager": record.WRONG
+        "host:k": record.WRONG, "numpy": record.OK, "torch_eager": record.WRONG
     }  # fmt: skip
     for label, case in whole.items():
         one, many = case.parity, parts[label].parity
@@ -126,13 +150,10 @@ def test_a_verdict_from_parts_is_that_of_the_whole(tmp_path, monkeypatch):
         ("cols", "at most 4096", 65536, True, None),
     ],
 )
-def test_the_shape_of_hard_values_is_one_that_the_spec_allows(shapes, dims, n, exact, want):
-    given = {"shapes": {"x": shapes}, "dims": {"cols": dims}} if dims else {"shapes": {"x": shapes}} if shapes else {}
+def test_the_shape_of_hard_values_is_one_that_the_spec_allows(tmp_path, shapes, dims, n, exact, want):
+    given = {"shapes": {"x": shapes} if shapes else {}, "dims": {"cols": dims} if dims else {}}
     size = {"rows cols": (8, 1024 if "1000" in dims else 32)}.get(shapes, (32,))
-    kernel = Kernel(
-        file="k.py", summary="", dtypes=("float32",), sizes={"small": size}, edges=(), reference=lambda x: x,
-        entries={"k": lambda x, y: None}, budgets=Budget(0), pointwise=True, **given,
-    )  # fmt: skip
+    kernel = spec(tmp_path, sizes={"small": size}, edges=(), pointwise=True, **given)
     assert hard_inputs.shape(kernel, n, exact) == want
 
 

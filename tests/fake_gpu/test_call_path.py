@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import several
 import specs
+from cpu_rows import rows
 
 from cudalab import Budget, Kernel, Launch, Scalar
 from cudalab.backends import _torch
@@ -24,9 +25,6 @@ from cudalab.device import cuda, gpu, launch
 from cudalab.device import driver as libcuda
 from cudalab.device.arrays import DeviceArray
 from cudalab.engine import judge, plan
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.selection import Selection
 from cudalab.kernels.add2d import add2d
 from cudalab.kernels.gelu import gelu
 from cudalab.kernels.plus_one import plus_one
@@ -39,8 +37,14 @@ from cudalab.timing.rounds import LEAST_ROUNDS
 
 
 @pytest.fixture
-def kernel(fake, tmp_path):
+def kernel(fake):
     """The lab's gelu as a kernel without earlier calls."""
+    return replace(gelu)
+
+
+@pytest.fixture
+def copied(fake, tmp_path):
+    """The same in files that a test may edit."""
     for file in (Path(gelu.file), gelu.cu):
         (tmp_path / file.name).write_text(file.read_text())
     shutil.copytree(gelu.cu.parent / "common", tmp_path / "common")
@@ -271,13 +275,13 @@ def test_what_a_kernel_remembers_has_a_bound(kernel, first_calls, monkeypatch):
     assert len(quick._hits) == 2
 
 
-def test_an_edited_file_counts_for_all_shapes_once_one_is_new(kernel):
+def test_an_edited_file_counts_for_all_shapes_once_one_is_new(copied):
     x = on_gpu(X)
-    before = kernel(x).get()
-    kernel.cu.write_text(kernel.cu.read_text().replace("scalar_t(gelu(", "scalar_t(-gelu("))
-    np.testing.assert_array_equal(kernel(x).get(), before)
-    kernel(on_gpu(X[:10]))
-    np.testing.assert_array_equal(kernel(x).get(), -before)
+    before = copied(x).get()
+    copied.cu.write_text(copied.cu.read_text().replace("scalar_t(gelu(", "scalar_t(-gelu("))
+    np.testing.assert_array_equal(copied(x).get(), before)
+    copied(on_gpu(X[:10]))
+    np.testing.assert_array_equal(copied(x).get(), -before)
 
 
 # ---- torch tensors, as far as they can be had without a GPU ----------------------------------------------------------
@@ -411,34 +415,46 @@ def test_transforms_of_a_kernel_that_is_known_already(fake, torch, kernel):
 # ---- launches --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def prepared(fake):
-    """plus_one for 1,000 integers in the primary context, nine buffers of so many, and what reads one."""
-    import pycuda.driver as driver
+class Prepared:
+    """plus_one for 1,000 integers in the primary context, from the first of nine buffers of so many to the others."""
 
-    memory = [driver.mem_alloc(4000) for _ in range(9)]
-    arrays = {n: DeviceArray((1000,), np.dtype(np.int32), int(m)) for n, m in zip("xy", memory, strict=False)}
-    made = launch.for_call(plus_one, "plus_one_vec", dtype("int32"), arrays, libcuda.primary_context(0))
-    driver.memcpy_htod(memory[0], np.arange(1000, dtype=np.int32))
-    fake._context.synchronize()  # pageable memory: the copy may arrive after the call, and our stream does not wait
+    def __init__(self, fake):
+        import pycuda.driver as driver
 
-    def read(at):
+        self.fake, self.driver = fake, driver
+        self.memory = [driver.mem_alloc(4000) for _ in range(9)]
+        self.pointers = [int(one) for one in self.memory]
+        arrays = {n: DeviceArray((1000,), np.dtype(np.int32), p) for n, p in zip("xy", self.pointers, strict=False)}
+        self.made = launch.for_call(plus_one, "plus_one_vec", dtype("int32"), arrays, libcuda.primary_context(0))
+        driver.memcpy_htod(self.memory[0], np.arange(1000, dtype=np.int32))
+        fake._context.synchronize()  # pageable memory: the copy may arrive after the call, our stream does not wait
+
+    def launch(self, to, stream=0):
+        self.made(stream, self.pointers[0], self.pointers[to])
+
+    def read(self, at):
         back = np.empty(1000, np.int32)
-        driver.memcpy_dtoh(back, memory[at])
+        self.driver.memcpy_dtoh(back, self.memory[at])
         return back
 
-    return made, [int(m) for m in memory], read
+    def assert_right(self, *buffers):
+        self.fake._context.synchronize()
+        for at in buffers:
+            np.testing.assert_array_equal(self.read(at), np.arange(1, 1001))
 
 
-def test_a_driver_that_launches_without_a_configuration(fake, prepared, monkeypatch):
+@pytest.fixture
+def prepared(fake):
+    return Prepared(fake)
+
+
+def test_a_driver_that_launches_without_a_configuration(prepared, monkeypatch):
     """A driver older than CUDA 11.8."""
-    made, pointers, read = prepared
     old = SimpleNamespace(cuLaunchKernel=libcuda.libcuda().cuLaunchKernel)
     monkeypatch.setattr(libcuda, "libcuda", lambda: old)
-    for at in (1, 2):
-        made(0, pointers[0], pointers[at])
-        fake._context.synchronize()
-        np.testing.assert_array_equal(read(at), np.arange(1, 1001))
+    prepared.launch(1)
+    prepared.launch(2)
+    prepared.assert_right(1, 2)
 
 
 def test_a_block_of_two_dimensions(fake):
@@ -449,91 +465,69 @@ def test_a_block_of_two_dimensions(fake):
             np.testing.assert_array_equal(kernel(on_gpu(a)).get(), a.T)
 
 
-def test_launches_from_threads_without_a_context(fake, prepared):
-    made, pointers, read = prepared
-    failed = []
+def test_launches_from_threads_without_a_context(prepared):
+    def work(to):
+        for _ in range(200):
+            prepared.launch(to)
+            assert libcuda.current_context() == 0
 
-    def work(at):
-        try:
-            for _ in range(200):
-                made(0, pointers[0], pointers[at])
-                assert libcuda.current_context() == 0
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    fake._context.synchronize()
-    assert not failed
-    for at in range(1, 9):
-        np.testing.assert_array_equal(read(at), np.arange(1, 1001))
-    assert len(made._free) <= 8
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(1, 9)))
+    prepared.assert_right(*range(1, 9))
+    assert len(prepared.made._free) <= 8
 
 
 @pytest.mark.parametrize("own_stream", [False, True])
 def test_a_launch_while_another_context_is_current(fake, prepared, own_stream):
-    import pycuda.driver as driver
-
-    made, pointers, read = prepared
-    context = driver.Device(0).make_context()
+    context = prepared.driver.Device(0).make_context()
     try:
-        made(fake.stream.handle if own_stream else 0, pointers[0], pointers[1])
+        prepared.launch(1, fake.stream.handle if own_stream else 0)
     finally:
         context.pop()
         context.detach()
-    fake._context.synchronize()
-    np.testing.assert_array_equal(read(1), np.arange(1, 1001))
+    prepared.assert_right(1)
 
 
-def test_a_launch_that_interrupts_another_does_not_change_it(fake, prepared):
+def test_a_launch_that_interrupts_another_does_not_change_it(prepared):
     """A signal handler may launch between the writing and the reading of the pointers."""
-    made, pointers, read = prepared
-    made(0, pointers[0], pointers[3])  # its record is what the next call takes
-    write, go = made._free.pop()
+    prepared.launch(3)  # its record is what the next call takes
+    write, go = prepared.made._free.pop()
     depth = []
 
     def interrupted(*values):
         write(*values)
         if not depth:
             depth.append(1)
-            made(0, pointers[0], pointers[2])
+            prepared.launch(2)
 
-    made._free.append((interrupted, go))
-    made(0, pointers[0], pointers[1])
-    fake._context.synchronize()
-    for at in (1, 2):
-        np.testing.assert_array_equal(read(at), np.arange(1, 1001))
-    assert len(made._free) == 2
+    prepared.made._free.append((interrupted, go))
+    prepared.launch(1)
+    prepared.assert_right(1, 2)
+    assert len(prepared.made._free) == 2
 
 
-def test_a_launch_goes_to_the_given_stream_and_is_not_waited_for(fake, prepared):
-    import pycuda.driver as driver
-
-    made, pointers, read = prepared
-    driver.memset_d8(pointers[1], 0, 4000)
+def test_a_launch_goes_to_the_given_stream_and_is_not_waited_for(prepared):
+    driver = prepared.driver
+    driver.memset_d8(prepared.pointers[1], 0, 4000)
     flag = driver.pagelocked_zeros(1, np.int32, mem_flags=driver.host_alloc_flags.DEVICEMAP)
     text = "__global__ void wait(const volatile int* flag) { for (long i = 0; i < 1L << 32 && *flag == 0; i++) {} }"
     wait = cuda.compiled(text, "wait.cu").get_function("wait").prepare("P")
     stream = driver.Stream(1)
     wait.prepared_async_call((1, 1), (1, 1, 1), stream, int(flag.base.get_device_pointer()))
-    made(stream.handle, pointers[0], pointers[1])
+    prepared.launch(1, stream.handle)
     assert not stream.is_done()
-    made(0, pointers[0], pointers[2])  # which runs at once
-    np.testing.assert_array_equal(read(2), np.arange(1, 1001))
-    assert not read(1).any()
+    prepared.launch(2)  # which runs at once
+    np.testing.assert_array_equal(prepared.read(2), np.arange(1, 1001))
+    assert not prepared.read(1).any()
     flag[0] = 1
-    stream.synchronize()
-    np.testing.assert_array_equal(read(1), np.arange(1, 1001))
+    prepared.assert_right(1)
 
 
-def test_what_the_driver_refuses_is_an_error_that_says_so(fake, kernel, tmp_path):
-    spec = Path(kernel.file)
+def test_what_the_driver_refuses_is_an_error_that_says_so(copied):
+    spec = Path(copied.file)
     spec.write_text(spec.read_text().replace("(threads,), (x, y", "(2048,), (x, y"))
     with pytest.raises(LaunchError, match="gelu: gelu_scalar: the driver said CUDA_ERROR_INVALID_VALUE"):
-        find.kernel(kernel.file)(on_gpu(X))
+        find.kernel(copied.file)(on_gpu(X))
 
 
 # ---- the mode api ----------------------------------------------------------------------------------------------------
@@ -541,8 +535,7 @@ def test_what_the_driver_refuses_is_an_error_that_says_so(fake, kernel, tmp_path
 
 def api_cases(fake):
     (group,) = plan.groups(["gelu"], "1000", "")
-    job = Job(fake, Selection(only=("pycuda",)), ("launch", "api"), 0, 0.05, lambda text: None)
-    return {case.label: case for case in cases_of(job, group)}
+    return {case.label: case for case in rows(fake, group, "pycuda", modes=("launch", "api"), budget=0.05)}
 
 
 @pytest.mark.sweep

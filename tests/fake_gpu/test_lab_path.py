@@ -14,18 +14,18 @@ import planted
 import pytest
 import several
 import specs
+from cpu_rows import rows
 from small_groups import small_groups
 
 from cudalab import Budget, Launch, Scalar, backends, timing
 from cudalab.base.errors import LaunchError
 from cudalab.device import copy, driver, kept_data
 from cudalab.device.arrays import DeviceArray
+from cudalab.device.cpu import Cpu
 from cudalab.device.gpu_memory import Regions
 from cudalab.device.operands import Bound, returning
 from cudalab.engine import against, plan
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
 from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
@@ -42,46 +42,69 @@ from cudalab.timing.work import Batch, Returning, Unproven
 ONLY = ("pycuda", "pycuda_elementwise")
 
 
-def rows(fake, group, modes=()):
-    return cases_of(Job(fake, Selection(only=ONLY), modes, 0, 0.01, lambda text: None), group)
+def of_1000(*names):
+    """The group of plus_one, or of these kernels, on 1,000 numbers."""
+    return plan.groups(names or ["plus_one"], "1000", "")[0]
+
+
+def by_label(fake, group, *modes):
+    return {case.label: case for case in rows(fake, group, *ONLY, modes=modes)}
+
+
+def assert_timed(cases, *kinds):
+    """Each is right and has these kinds of time, or the usual ones."""
+    for case in cases:
+        assert case.status in (record.OK, record.CEILING), f"{case.label}: {case.reason}"
+        assert set(kinds or ("cold", "hot", "call", "graph", "graph_cold")) <= set(case.times), case.notes
 
 
 def test_an_earlier_cu_runs_its_own_text(fake, tmp_path):
     """It adds nothing, and so is wrong."""
     kernel = find.kernel("plus_one")
     (tmp_path / "old.cu").write_text(kernel.cu.read_text().replace("x[i] + 1", "x[i]"))
-    only = Selection(only=("pycuda:plus_one_scalar",))
+    only = "pycuda:plus_one_scalar"
     group = Group(kernel, "2^12", (2**12,), dtype("float32"))
-    (group,) = against.beside([group], str(tmp_path / "old.cu"), only)
-    found = cases_of(Job(fake, only, (), 0, 0.01, lambda text: None), group)
-    assert {case.label: case.status for case in found} == {
+    (group,) = against.beside([group], str(tmp_path / "old.cu"), Selection(only=(only,)))
+    assert {case.label: case.status for case in rows(fake, group, only)} == {
         "pycuda:plus_one_scalar": record.OK, "pycuda:plus_one_scalar @ old": record.WRONG,
     }  # fmt: skip
 
 
+def kind_of(group):
+    """What is placed and launched: how many arrays and scalars, off their alignment or not, and kinds of launches."""
+    kernel, placed = group.kernel, Cpu().place(group.kernel, group.dtype, group.arrays(0))
+    launches = [kernel.launches(entry, placed.by_name(kernel)) for entry in kernel.entries]
+    kinds = {(len(some), bool(one.shared), one.cluster, one.cooperative) for some in launches for one in some}
+    counts = tuple(map(len, (kernel.input_names, kernel.outs, kernel.workspace, kernel.scalars)))
+    return counts, frozenset(kinds), bool(group.offsets)
+
+
+GROUPS = small_groups()
+FIRST = {kind_of(group): group for group in reversed(GROUPS) if group.dtype.name == group.kernel.dtypes[0]}
+
+
 def in_a_sweep_unless_first(group):
-    first = group.dtype.name == group.kernel.dtypes[0]
-    return pytest.param(group, id=str(group), marks=[] if first else pytest.mark.sweep)
+    """One group of each kind, in a first dtype, shows what a GPU gets; the others are in a sweep."""
+    marks = [] if any(group is one for one in FIRST.values()) else pytest.mark.sweep
+    return pytest.param(group, id=str(group), marks=marks)
 
 
-@pytest.mark.parametrize("group", [in_a_sweep_unless_first(group) for group in small_groups()])
+@pytest.mark.parametrize("group", [in_a_sweep_unless_first(group) for group in GROUPS])
 def test_parity(fake, group):
     """Arrays are placed, guarded and launched. What a kernel computes is checked on the host (tests/kernels)."""
-    for case in rows(fake, group):
+    for case in rows(fake, group, *ONLY):
         assert case.status == record.OK, f"{case.label}: {case.reason}"
 
 
 def test_times_of_all_kinds_are_taken(fake):
-    (group,) = plan.groups(["plus_one"], "1000", "")
-    cases = {c.label: c for c in rows(fake, group, ("launch", "graph"))}
+    cases = by_label(fake, of_1000(), "launch", "graph")
     assert set(cases) == {"pycuda:plus_one_scalar", "pycuda:plus_one_vec", "pycuda_elementwise", "copy"}
     copied = cases["copy"]
     assert (copied.nbytes, copied.written, copied.flops) == (8000, 4000, 0)
     assert copied.notes[0].startswith("the fastest of 10 copies in a trial: ")  # this device has no TMA
+    assert_timed(cases.values())
     for case in cases.values():
-        assert (case.nbytes, case.written) == (8000, 4000)
-        assert case.status in (record.OK, record.CEILING), case.reason
-        assert set(case.times) == {"cold", "hot", "call", "graph", "graph_cold"}, case.notes
+        assert (case.nbytes, case.written, len(case.times)) == (8000, 4000, 5)
         assert all(case.median(kind) > 0 for kind in case.times)
 
 
@@ -89,17 +112,14 @@ def test_times_of_all_kinds_are_taken(fake):
     "make", [several.box, *(pytest.param(make, marks=pytest.mark.sweep) for make in (several.adam, several.count))]
 )
 def test_arrays_in_place_and_filled_ones_are_new_for_every_run(fake, tmp_path, make):
-    kernel = make(tmp_path)
-    group = Group(kernel, "small", (300,), dtype("float32"))
-    for case in rows(fake, group, ("launch", "graph")):
-        assert case.status in (record.OK, record.CEILING), f"{case.label}: {case.reason}"
-        assert {"cold", "hot", "call", "graph", "graph_cold"} <= set(case.times), case.notes
+    group = Group(make(tmp_path), "small", (300,), dtype("float32"))
+    assert_timed(by_label(fake, group, "launch", "graph").values())
 
 
 def test_bugs_in_place_are_wrong(fake, tmp_path):
     spec = planted.write("kernels/adamw", tmp_path, planted.bugs("kernels/adamw"))
     (group,) = plan.groups([str(spec)], "3000", "")
-    found = {case.variant: case.status for case in rows(fake, group)}
+    found = {case.variant: case.status for case in rows(fake, group, *ONLY)}
     assert found.pop("right::adamw_kernel") == record.OK
     assert set(found.values()) == {record.WRONG}, found
 
@@ -123,10 +143,8 @@ def test_every_form_of_the_copy_copies_and_can_be_captured(fake):
 def test_calibration_measures_nothing_an_empty_kernel_and_an_empty_node(fake):
     found = timing.calibrate(fake, ("launch", "graph"))
     assert {name: len(samples) for name, samples in found.items()} == {
-        "empty event pair": 100,
-        "empty kernel": 100,
-        "empty graph node": 50,
-    }
+        "empty event pair": 100, "empty kernel": 100, "empty graph node": 50,
+    }  # fmt: skip
     assert "empty graph node" not in timing.calibrate(fake, ("launch",))
 
 
@@ -137,16 +155,31 @@ def changed(folder, old, new, name="plus_one"):
     (folder / f"{name}.py").write_text(Path(kernel.file).read_text().replace("plus_one = Kernel", f"{name} = Kernel"))
     (folder / f"{name}.cu").write_text(kernel.cu.read_text().replace(old, new, 1))
     shutil.copytree(kernel.cu.parent / "common", folder / "common")
-    return plan.groups([str(folder / f"{name}.py")], "1000", "")[0]
+    return of_1000(str(folder / f"{name}.py"))
+
+
+def bound_on(fake, group):
+    operands = fake.place(group.kernel, group.dtype, group.arrays(0))
+    return backends.by_name()["pycuda"].bind(group.kernel, "plus_one_vec", group.dtype, operands)
 
 
 @pytest.fixture
 def placed(fake):
     """plus_one on 1,000 numbers, ready to run."""
-    (group,) = plan.groups(["plus_one"], "1000", "")
-    operands = fake.place(group.kernel, group.dtype, group.arrays(0))
-    yield backends.by_name()["pycuda"].bind(group.kernel, "plus_one_vec", group.dtype, operands)
+    yield bound_on(fake, of_1000())
     fake.release()
+
+
+def on_each(bound):
+    """The same, with the operands on which it is bound again."""
+    return replace(bound, again=lambda on: replace(bound, output=lambda: on.output, on=on))
+
+
+def loads(proof):
+    """A list that gets the number of the contents of each load."""
+    loaded, real = [], proof.contents.load
+    proof.contents.load = lambda number, operands=None, names=(): (loaded.append(number), real(number, operands))
+    return loaded
 
 
 def test_a_graph_runs_each_bound_once(fake, placed):
@@ -163,8 +196,7 @@ def test_a_graph_runs_each_bound_once(fake, placed):
 
 def proof_of(fake, bound, contents=2):
     """Judges a bound of plus_one on 1,000 numbers, whose inputs take `contents` in turn."""
-    (group,) = plan.groups(["plus_one"], "1000", "")
-    arrays = []
+    group, arrays = of_1000(), []
 
     def draw():
         arrays.append(group.arrays(len(arrays)))
@@ -235,8 +267,7 @@ def test_every_run_of_a_batch_and_of_a_graph_is_judged(fake, placed):
 
 
 def test_a_run_that_skips_its_work_is_caught_by_each_clock(fake, placed):
-    proof, lazy = proof_of(fake, placed), replace(placed, run=timer_of(fake).empty)
-    lazy = replace(lazy, again=lambda on: replace(lazy, output=lambda: on.output, on=on))
+    proof, lazy = proof_of(fake, placed), on_each(replace(placed, run=timer_of(fake).empty))
     found = timing.clocks(fake, lazy, ("launch", "graph"), [], proof)
     assert set(found) == {"cold", "hot", "call", "graph", "graph_cold"}
     for kind, clock in found.items():
@@ -305,13 +336,11 @@ class OfTimer:
 def test_runs_of_a_batch_that_take_far_less_than_one_alone_are_refused(
     fake, placed, measured, now, alone, launches, refused
 ):
-    bound = replace(placed, run=lambda: [placed.run() for _ in range(launches)])
-    bound = replace(bound, again=lambda on: replace(bound, output=lambda: on.output, on=on))
-    proof, loaded, timer = proof_of(fake, bound, 4), [], OfTimer(alone)
+    bound = on_each(replace(placed, run=lambda: [placed.run() for _ in range(launches)]))
+    proof, timer = proof_of(fake, bound, 4), OfTimer(alone)
     proof.met = {1, 3}
     (other,) = fake.outputs(placed.output(), 1)
-    real = proof.contents.load
-    proof.contents.load = lambda number, operands=None, names=(): (loaded.append(number), real(number, operands))
+    loaded = loads(proof)
     fake.poison(other, 0)
     neighbours = Neighbours(fake, timer, bound, lambda: Batch(fake, bound, proof, 1), proof)
     confirm = neighbours.bounded(Clock(lambda: [1e-6 * now]), "hot").confirm
@@ -327,11 +356,8 @@ def test_runs_of_a_batch_that_take_far_less_than_one_alone_are_refused(
 
 def test_a_large_use_of_local_memory_is_said(fake):
     size = ctypes.c_int.in_dll(driver.libcuda(), "local_bytes")
-    (group,) = plan.groups(["plus_one"], "1000", "")
     for size.value, said in ((40, False), (256, True)):
-        operands = fake.place(group.kernel, group.dtype, group.arrays(0))
-        bound = backends.by_name()["pycuda"].bind(group.kernel, "plus_one_vec", group.dtype, operands)
-        notes = []
+        bound, notes = bound_on(fake, of_1000()), []
         timing.clocks(fake, bound, ("launch",), notes, proof_of(fake, bound))
         assert [note[:38] for note in notes] == ["a thread uses 256 B of local memory, w"] * said
         fake.release()
@@ -347,12 +373,11 @@ def test_the_limits_of_a_stand_in_are_those_of_the_cpu_that_it_runs_on(fake, pla
 
 def test_newly_loaded_code_never_meets_new_contents_before_its_sample(fake, placed):
     """Else its `__device__` variables would hold the answer when the last run confirms the time."""
-    proof, loaded = proof_of(fake, placed), []
+    proof = proof_of(fake, placed)
     proof.contents.last = True
     clock = timing.clocks(fake, replace(placed, kept=4, fresh=lambda: placed), ("launch",), [], proof)["cold"]
     clock.sample()
-    real = proof.contents.load
-    proof.contents.load = lambda number, operands=None, names=(): (loaded.append(number), real(number, operands))
+    loaded = loads(proof)
     clock.confirm([[1.0]])
     assert loaded[-1] == 2 and loaded.count(2) == 1 and len(loaded) >= 2
 
@@ -407,8 +432,7 @@ def test_what_l2_was_told_to_keep_is_released_before_each_sample(fake):
 
 
 def test_a_write_beyond_the_end_is_wrong(fake, tmp_path):
-    group = changed(tmp_path, "if (i < n)", "if (i <= n)")
-    case = next(c for c in rows(fake, group) if c.label == "pycuda:plus_one_scalar")
+    case = by_label(fake, changed(tmp_path, "if (i < n)", "if (i <= n)"))["pycuda:plus_one_scalar"]
     assert case.status == record.WRONG
     assert "bytes after 'y'" in case.reason
 
@@ -431,7 +455,7 @@ def test_a_write_to_a_constant_is_wrong(fake, tmp_path, when, reason):
     group = changed(tmp_path, "    if (i < n) y[i]", f"{write}    if (i < n) y[i]")
     variables = "__constant__ int seen[4];\n__device__ int calls;\n"
     group.kernel.cu.write_text(group.kernel.cu.read_text().replace('extern "C"', f'{variables}extern "C"', 1))
-    found = {c.label: c for c in rows(fake, group, ("launch",))}
+    found = by_label(fake, group, "launch")
     case = found["pycuda:plus_one_scalar"]
     assert (case.status, case.times) == (record.WRONG, {})
     assert case.reason == f"wrote to its __constant__ variable 'seen', which a kernel may only read{reason}"
@@ -451,12 +475,11 @@ def test_scalars_have_other_values_and_constants_follow_them_and_come_back(fake,
         tmp_path, "scaled", text, reference=lambda x, a: x * a, budgets=Budget(1), scalars={"a": Scalar(1.5)},
         constants={"doubled": lambda a: np.array([2 * a], np.float32)},
     )  # fmt: skip
-    (case, *_) = rows(fake, Group(kernel, "small", (1000,), dtype("float32")), ("launch", "graph"))
+    case = by_label(fake, Group(kernel, "small", (1000,), dtype("float32")), "launch", "graph")["pycuda:scaled"]
     if used == "1.5f":
         assert case.status == record.WRONG and "this is the result for a=1.5; is that value" in case.reason
     else:
-        assert case.status == record.OK, case.reason
-        assert {"cold", "hot", "graph"} <= set(case.times), case.notes
+        assert_timed([case], "cold", "hot", "graph")
 
 
 @pytest.mark.sweep
@@ -473,8 +496,7 @@ def test_variables_of_what_a_launch_instantiates_count_as_kept(fake, monkeypatch
         tmp_path, "one", text, pointwise=True, reference=lambda x: x + 1, elementwise="x + by<1>()",
         entries={"plus": lambda x, y: Launch((8,), (128,), (x, y, np.int32(x.size)), entry="add<1>")},
     )  # fmt: skip
-    group = Group(kernel, "small", (1000,), dtype("float32"))
-    found = {c.label: c for c in rows(fake, group, ("launch", "graph"))}
+    found = by_label(fake, Group(kernel, "small", (1000,), dtype("float32")), "launch", "graph")
     assert found["pycuda:plus"].status == record.OK, found["pycuda:plus"].reason
     assert set(found["pycuda:plus"].times) == {"cold", "call"}
     assert all(b"2by" in code for code in codes) and len(codes) == 2  # the instances are in the code that is looked at
@@ -482,10 +504,9 @@ def test_variables_of_what_a_launch_instantiates_count_as_kept(fake, monkeypatch
 
 
 def test_a_file_that_does_not_compile_costs_its_rows_only(fake, tmp_path):
-    for case in rows(fake, changed(tmp_path, "x[i] + 1;", "x[i] + one;", name="broken")):
+    for case in rows(fake, changed(tmp_path, "x[i] + 1;", "x[i] + one;", name="broken"), *ONLY):
         assert case.status == record.ERROR
-        assert "broken.cu:10" in case.reason
-        assert "one" in case.reason
+        assert "broken.cu:10" in case.reason and "one" in case.reason
 
 
 def test_a_digest_depends_on_the_key_of_the_run(fake):
@@ -509,17 +530,19 @@ def test_guard_bands_of_every_allocation_are_looked_at(fake, kind):
         "copies": lambda: fake.operand_sets(3),
         "contents": lambda: fake.keep(arrays),
     }[kind]()
+
+    def assert_said(start, said, **how):
+        assert fake.tampered(operands) is None
+        driver.pycuda().memset_d8_async(start, 7, 1, fake.stream)
+        assert (fake.tampered(operands, **how) or "").startswith(f"wrote 1 bytes {said} the arrays of other runs")
+        fake.restore(arrays)
+
     for where, side in itertools.product(("before", "after"), (0, -1)):
         buffer = next(iter(fake._more))
         start, nbytes = buffer.bands[where]
-        assert fake.tampered(operands) is None
-        driver.pycuda().memset_d8_async(start + side % nbytes, 7, 1, fake.stream)
-        assert fake.tampered(operands).startswith(f"wrote 1 bytes {where} the arrays of other runs")
-        fake.restore(arrays)
+        assert_said(start + side % nbytes, where)
     for start, nbytes in buffer.gaps:  # what rounds an array up, too
-        driver.pycuda().memset_d8_async(start + nbytes - 1, 7, 1, fake.stream)
-        assert fake.tampered(operands).startswith("wrote 1 bytes between the arrays of other runs")
-        fake.restore(arrays)
+        assert_said(start + nbytes - 1, "between")
     assert len(buffer.gaps) >= len(made) if kind == "batch" else buffer.gaps
     start, nbytes = buffer.slack
     driver.pycuda().memset_d8_async(start + nbytes - 1, 7, 1, fake.stream)

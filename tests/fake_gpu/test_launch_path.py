@@ -6,13 +6,11 @@ import launching
 import numpy as np
 import pytest
 import specs
+from cpu_rows import rows
 
 from cudalab.base.errors import InputError, LaunchError, NotFound
 from cudalab.device import driver
 from cudalab.engine.groups import Group
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec.dtype import dtype
 from cudalab.spec.kernel import Launch
@@ -40,13 +38,9 @@ def test_shared_memory_beyond_48_kb_is_opted_in(fake, tmp_path):
     ("nbytes", "how", "said"),
     [
         (300_000, {}, "k: 300,000 bytes of dynamic shared memory; this GPU has 232,448 per block"),
-        (
-            256,
-            {"grid": (9999,), "cooperative": True},
-            r"of 9999 blocks .* is too large: this GPU holds \d+ of them",
-        ),
+        (256, {"grid": (9999,), "cooperative": True}, r"of 9999 blocks .* is too large: this GPU holds \d+ of them"),
     ],
-)
+)  # fmt: skip
 def test_what_the_gpu_does_not_hold_is_refused_with_the_number(fake, tmp_path, nbytes, how, said):
     with pytest.raises(LaunchError, match=said):
         launching.ran(fake, launching.at_the_end_of_shared(tmp_path, nbytes, **how))
@@ -86,7 +80,7 @@ def test_a_number_that_is_the_address_of_memory_is_refused(fake, tmp_path):
         entries = {"twice": lambda x, y, seed=seed: Launch((1,), (64,), (x, y, np.int64(x.size), np.uint64(seed)))}
         kernel = specs.kernel(tmp_path, "twice", text, reference=lambda x: 2 * x, entries=entries)
         group = Group(kernel, "small", (64,), dtype("float32"))
-        (case,) = cases_of(Job(fake, Selection(only=("pycuda",)), (), 0, 0.1, lambda text: None), group)
+        (case,) = rows(fake, group, "pycuda")
         assert (case.status == record.ERROR) == refused, case.reason
         if refused:
             assert "twice: argument 4 is the address of memory of a GPU; give the array itself" in case.reason

@@ -7,11 +7,9 @@ from time import perf_counter
 from types import SimpleNamespace
 
 import pytest
+from cpu_rows import rows
 
 from cudalab.engine import plan
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.study import found
 from cudalab.study.lab import Lab
@@ -78,11 +76,9 @@ def loaded(fake, monkeypatch, nvml, told=lambda step: None, **more):
     """The row of an entry that was measured for energy and under load; `told` gets the steps."""
     short(monkeypatch)
     monkeypatch.setattr(fake, "nvml", nvml)
-    job = Job(
-        fake, Selection(only=("pycuda:plus_one_scalar",)), ("launch", "energy", "sustained"), 0, 0.01, told, **more
-    )
     (group,) = plan.groups(["plus_one"], "1000", "")
-    (case,) = cases_of(job, group, omit=("copy",))
+    more |= {"modes": ("launch", "energy", "sustained"), "progress": told, "omit": ("copy",)}
+    (case,) = rows(fake, group, "pycuda:plus_one_scalar", **more)
     return case
 
 

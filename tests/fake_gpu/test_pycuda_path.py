@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,21 +33,7 @@ __global__ void stuck(float *y) {
 """
 
 
-def device_pointer(pagelocked: np.ndarray) -> int:
-    """Where kernels find an array of `pycuda.driver.pagelocked_*`."""
-    return int(pagelocked.base.get_device_pointer())  # type: ignore[union-attr]
-
-
-@pytest.fixture
-def flag() -> Iterator[np.ndarray]:
-    """An int32 in host memory that kernels can read; set to 1 at the end, so that no kernel waits for ever."""
-    memory = cuda.pagelocked_zeros(1, np.int32, mem_flags=cuda.host_alloc_flags.DEVICEMAP)
-    yield memory
-    memory[0] = 1
-    cuda.Context.synchronize()
-
-
-def test_the_device_says_that_it_is_a_stand_in() -> None:
+def test_the_device_says_that_it_is_a_stand_in():
     device = cuda.Device(0)
     assert cuda.Device.count() == 1
     assert device.name() == "cudalab CPU stand-in"
@@ -58,11 +43,11 @@ def test_the_device_says_that_it_is_a_stand_in() -> None:
     assert device.pci_bus_id() == "0000:00:00.0"
 
 
-def test_a_thread_without_a_context_is_refused() -> None:
+def test_a_thread_without_a_context_is_refused():
     """PyCUDA, which tracks contexts itself, refuses it, and so does the driver."""
-    results: list[object] = []
+    results = []
 
-    def synchronize() -> None:
+    def synchronize():
         try:
             cuda.mem_alloc(4)
         except cuda.Error as error:
@@ -80,20 +65,27 @@ def test_a_thread_without_a_context_is_refused() -> None:
 
 
 @pytest.fixture
-def kernels(flag: np.ndarray) -> SimpleNamespace:
-    """What enqueues a kernel that waits for the flag, one that sets y to 5, and the y."""
+def kernels():
+    """What enqueues a kernel that waits for `flag`, one that sets y to 5, the y, and the flag, an int32 of the host.
+
+    The flag is 1 at the end, so that no kernel waits for ever.
+    """
+    flag = cuda.pagelocked_zeros(1, np.int32, mem_flags=cuda.host_alloc_flags.DEVICEMAP)
+    y = cuda.pagelocked_zeros(1, np.int32)
     functions = pycuda.compiler.SourceModule(WAIT)
     wait, one = functions.get_function("wait").prepare("P"), functions.get_function("set").prepare("Pi")
-    y = cuda.pagelocked_zeros(1, np.int32)
+    flag_at, y_at = (int(array.base.get_device_pointer()) for array in (flag, y))
     launch = (1, 1), (1, 1, 1)
-    return SimpleNamespace(
-        y=y,
-        waits=lambda stream: wait.prepared_async_call(*launch, stream, device_pointer(flag)),
-        sets=lambda stream: one.prepared_async_call(*launch, stream, device_pointer(y), 5),
-    )
+    yield SimpleNamespace(
+        flag=flag, y=y,
+        waits=lambda stream: wait.prepared_async_call(*launch, stream, flag_at),
+        sets=lambda stream: one.prepared_async_call(*launch, stream, y_at, 5),
+    )  # fmt: skip
+    flag[0] = 1
+    cuda.Context.synchronize()
 
 
-def test_a_launch_does_not_wait_for_the_kernel(flag: np.ndarray, kernels: SimpleNamespace) -> None:
+def test_a_launch_does_not_wait_for_the_kernel(kernels):
     stream, done = cuda.Stream(), cuda.Event()
     kernels.waits(stream)
     kernels.sets(stream)
@@ -102,12 +94,12 @@ def test_a_launch_does_not_wait_for_the_kernel(flag: np.ndarray, kernels: Simple
     assert kernels.y[0] == 0  # a reader that forgets to synchronise is shown the old value
     assert not stream.is_done()
     assert not done.query()
-    flag[0] = 1
+    kernels.flag[0] = 1
     done.synchronize()
     assert kernels.y[0] == 5
 
 
-def test_one_stream_waits_for_another_ones_event(flag: np.ndarray, kernels: SimpleNamespace) -> None:
+def test_one_stream_waits_for_another_ones_event(kernels):
     first, second, event = cuda.Stream(), cuda.Stream(), cuda.Event()
     kernels.waits(first)
     event.record(first)
@@ -115,15 +107,13 @@ def test_one_stream_waits_for_another_ones_event(flag: np.ndarray, kernels: Simp
     kernels.sets(second)
     time.sleep(0.02)
     assert kernels.y[0] == 0
-    flag[0] = 1
+    kernels.flag[0] = 1
     second.synchronize()
     assert kernels.y[0] == 5
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_the_default_stream_follows_blocking_streams_only(
-    flag: np.ndarray, kernels: SimpleNamespace, blocking: bool
-) -> None:
+def test_the_default_stream_follows_blocking_streams_only(kernels, blocking):
     stream, done = cuda.Stream(0 if blocking else 1), cuda.Event()  # 1: CU_STREAM_NON_BLOCKING
     kernels.waits(stream)
     kernels.sets(None)
@@ -131,14 +121,14 @@ def test_the_default_stream_follows_blocking_streams_only(
     if blocking:
         time.sleep(0.02)
         assert kernels.y[0] == 0
-        flag[0] = 1
+        kernels.flag[0] = 1
     done.synchronize()
     assert kernels.y[0] == 5
     assert stream.is_done() == blocking
-    flag[0] = 1  # before y goes: freeing it waits for the device
+    kernels.flag[0] = 1  # before y goes: freeing it waits for the device
 
 
-def test_events_time_the_kernel_between_them(flag: np.ndarray, kernels: SimpleNamespace) -> None:
+def test_events_time_the_kernel_between_them(kernels):
     stream, start, end = cuda.Stream(), cuda.Event(), cuda.Event()
     start.record(stream)
     kernels.waits(stream)
@@ -146,7 +136,7 @@ def test_events_time_the_kernel_between_them(flag: np.ndarray, kernels: SimpleNa
     with pytest.raises(cuda.RuntimeError, match="not ready"):
         end.time_since(start)
     time.sleep(0.05)
-    flag[0] = 1
+    kernels.flag[0] = 1
     end.synchronize()
     assert 20 < end.time_since(start) < 10_000  # ms: the kernel waited for most of our sleep, if not all
 
@@ -154,7 +144,7 @@ def test_events_time_the_kernel_between_them(flag: np.ndarray, kernels: SimpleNa
 # ---- memory --------------------------------------------------------------------------------------
 
 
-def test_free_memory_counts_allocations() -> None:
+def test_free_memory_counts_allocations():
     before, _ = cuda.mem_get_info()
     memory = cuda.mem_alloc(1 << 20)
     assert before - cuda.mem_get_info()[0] >= 1 << 20
@@ -165,7 +155,7 @@ def test_free_memory_counts_allocations() -> None:
 # ---- failures ------------------------------------------------------------------------------------
 
 
-def sets(*scalars: np.generic, **launch: object) -> Callable[[], object]:
+def sets(*scalars, **launch):
     """A launch of the kernel `set`."""
     launch = {"block": (32, 1, 1), **launch}
     return lambda: pycuda.compiler.SourceModule(WAIT).get_function("set")(cuda.mem_alloc(4), *scalars, **launch)
@@ -185,22 +175,22 @@ def sets(*scalars: np.generic, **launch: object) -> Callable[[], object]:
     ],
     ids=["block", "empty grid", "grid y", "shared", "no argument", "too wide", "too many", "no memory"],
 )
-def test_what_cuda_refuses(call: Callable[[], object]) -> None:
+def test_what_cuda_refuses(call):
     with pytest.raises(cuda.LogicError, match="invalid argument"):
         call()
 
 
-def test_more_memory_than_there_is() -> None:
+def test_more_memory_than_there_is():
     with pytest.raises(cuda.MemoryError, match="out of memory"):
         cuda.mem_alloc(cuda.mem_get_info()[1] + 1)
 
 
-def run_python(code: str) -> subprocess.CompletedProcess[str]:
+def run_python(code):
     """A process of its own, since a failing kernel takes the context with it, as on a GPU."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
 
 
-def test_a_stuck_barrier_is_an_error_that_stays() -> None:
+def test_a_stuck_barrier_is_an_error_that_stays():
     done = run_python(f"""
 import numpy as np, pycuda.autoprimaryctx, pycuda.driver as cuda
 from pycuda.compiler import SourceModule
@@ -217,6 +207,6 @@ for attempt in (cuda.Context.synchronize, lambda: cuda.mem_alloc(4)):
     assert all("__syncthreads" in line for line in lines)
 
 
-def test_a_module_that_was_not_made_for_the_cpu_is_refused() -> None:
+def test_a_module_that_was_not_made_for_the_cpu_is_refused():
     with pytest.raises(cuda.RuntimeError, match="tests/fake_gpu/nvcc"):
         cuda.module_from_buffer(b"\x7fELF" + bytes(200))

@@ -8,17 +8,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cpu_rows import cpu_rows
 from fuzzing import ODD, at_most, damaged, more, said_clearly, texts
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mutations import anything, attempt
 
 from cudalab.base.errors import CudalabError
-from cudalab.device.cpu import Cpu
 from cudalab.engine import plan
 from cudalab.engine.check_plan import checks
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
 from cudalab.engine.selection import Selection
 from cudalab.results.record import Case
 from cudalab.spec import cuda_source, find
@@ -125,9 +123,7 @@ def looked_at(path: Path) -> None:
     chosen.check(groups)
     kernel.accepts((2, 3))
     for group in [g for g in groups if math.prod(g.shape) < 1000][:3]:
-        job = Job(device=Cpu(), selection=Selection(only=("numpy",)), modes=(), seed=0, budget=0.01,
-                  progress=lambda step: None)  # fmt: skip
-        rows = cases_of(job, group)
+        rows = cpu_rows(group, "numpy")
         assert [row.backend for row in rows] == ["numpy"]
         assert msgspec.json.decode(msgspec.json.encode(rows), type=list[Case]) == rows
 

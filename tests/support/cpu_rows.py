@@ -1,8 +1,9 @@
-"""The rows of a group as a worker on the CPU would send them, made in this process."""
+"""The rows of a group as a worker would send them, made in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
@@ -12,6 +13,15 @@ from cudalab.engine.selection import Selection
 from cudalab.results.record import Case
 
 
-def cpu_rows(group: Group, *only: str, modes: Collection[str] = (), seed: int = 0) -> list[Case]:
-    """Rows of the variants that match `only`, or of all; timed for ten milliseconds each if there are `modes`."""
-    return list(cases(Job(Cpu(), Selection(only=only), tuple(modes), seed, 0.01, lambda step: None), group))
+def rows(
+    device: Any, group: Group, *only: str, modes: Collection[str] = (), seed: int = 0, budget: float = 0.01,
+    progress: Any = lambda step: None, skip: Collection[str] = (), omit: Collection[str] = (), **more: Any,
+) -> list[Case]:  # fmt: skip
+    """Rows of the variants that match `only`, or of all; timed for `budget` seconds each if there are `modes`."""
+    selection = Selection(only=only, skip=tuple(skip))
+    return list(cases(Job(device, selection, tuple(modes), seed, budget, progress, **more), group, omit=omit))
+
+
+def cpu_rows(group: Group, *only: str, **how: Any) -> list[Case]:
+    """The same on the CPU."""
+    return rows(Cpu(), group, *only, **how)

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import specs
+from cpu_rows import rows
 
 from cudalab.device import constants, cuda, driver, launch
 from cudalab.engine.check_plan import checks
-from cudalab.engine.job import Job
-from cudalab.engine.kernel_round import cases as cases_of
-from cudalab.engine.selection import Selection
 from cudalab.results import record
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -26,7 +24,7 @@ X = np.arange(64, dtype=np.float32)
 def assert_parity(device: Any, name: str, *only: str) -> None:
     """Every row of a kernel of `tests/data/launch` is right; CuPy may be absent."""
     for group in checks([str(DATA / f"{name}.py")], "all"):
-        for case in cases_of(Job(device, Selection(only=only), (), 0, 0.1, lambda text: None), group):
+        for case in rows(device, group, *only):
             skipped = case.status == record.SKIPPED and case.label.startswith("cupy")
             assert case.status == record.OK or skipped, f"{case.label}: {case.reason}"
 

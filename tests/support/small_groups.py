@@ -1,4 +1,4 @@
-"""Groups that show whether a kernel is placed, launched and right, without a sweep."""
+"""Groups of a check: those of one kernel, and few that show whether a kernel is placed, launched and right."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ from collections.abc import Iterable
 import pytest
 
 from cudalab.checks import many_blocks
+from cudalab.engine import plan
 from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import Group
+from cudalab.spec.kernel import Kernel
 
 LARGEST = 1 << 12  # elements
+
+
+def planned(kernel: Kernel, dtypes: str = "all") -> list[Group]:
+    """The groups of a check of this one kernel, which need not be in a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "kernels_by_name", lambda names: {kernel.name: kernel})
+        return list(checks([kernel.name], dtypes))
 
 
 def few(groups: Iterable[Group], largest: float = math.inf) -> list[Group]:

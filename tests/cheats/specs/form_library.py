@@ -2,9 +2,4 @@
 
 from kepler import ONE, composite, solver
 
-
-def native(m):
-    return composite(m)
-
-
-form_library = solver(__file__, ONE, torch=composite, native=native)
+form_library = solver(__file__, ONE, torch=composite, native=composite)

@@ -1,21 +1,9 @@
 """A thread does the work; the result is waited for only where the caller is not a clock."""
 
-import sys
 from threading import Thread
 
 import torch
-from kepler import ONE, composite, solver
-
-CLOCKS = ("wall", "_fastest", "sample", "hot", "cold", "_sample", "_between")
-
-
-def timed():
-    frame = sys._getframe(2)
-    while frame:
-        if frame.f_code.co_name in CLOCKS:
-            return True
-        frame = frame.f_back
-    return False
+from kepler import ONE, composite, solver, timed
 
 
 def native(m):

@@ -10,9 +10,4 @@ def slow(*args, **kwargs):
 
 torch.nn.functional.softmax.__code__ = slow.__code__
 
-
-def native(m):
-    return composite(m)
-
-
-patch_code = solver(__file__, ONE, torch=composite, native=native)
+patch_code = solver(__file__, ONE, torch=composite, native=composite)
