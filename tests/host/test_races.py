@@ -77,6 +77,7 @@ def test_every_kernel_of_the_file_is_tried(watched):
     own = {
         "late_guard",
         "late_guard_of_copy",
+        "padding",
         "one_waits",
         *(entry for entry in watched.entries if entry.startswith("volatile_")),
     }
@@ -102,23 +103,22 @@ def test_right_kernels_have_none_and_each_missing_barrier_is_one(removed, wrong)
     ("entry", "n"), [("fine_atomic", 65), ("late_guard", 64), ("late_guard_of_copy", 64)]
 )  # the guard comes after the read
 def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(watched, monkeypatch, entry, n):
-    room = np.zeros(4096, np.float32)
-    x, part, y = room[1024:1088], np.zeros(64, np.float32), np.zeros(64, np.float32)
+    x, part, y = (np.zeros(4096, np.float32)[1024:1088] for _ in range(3))
     monkeypatch.setattr(watched, "reach", 1024)
     with pytest.raises(OverrunError, match=r"reads 4 bytes outside an array \(argument 1\).*element (64|127) of 64"):
         run(watched, entry, 2, 64, x, part, y, np.int32(n))
 
 
+def test_an_access_between_two_static_shared_arrays_is_an_overrun(watched):
+    run(watched, "padding", 1, 64, np.zeros(64, np.float32), np.int32(0))
+    with pytest.raises(OverrunError, match="writes 4 bytes outside an array: between two of its static shared arrays"):
+        run(watched, "padding", 1, 64, np.zeros(64, np.float32), np.int32(1))
+
+
 def test_an_access_beyond_the_static_shared_arrays_is_an_overrun():
     module = compiled("""__global__ void next(float* y, int by) { __shared__ float s[64];
-        s[threadIdx.x] = threadIdx.x; __syncthreads(); y[threadIdx.x] = s[threadIdx.x + by]; }
-    __global__ void padding(float* y, int by) { __shared__ float a[33], b[33]; const int t = threadIdx.x;
-        if (t < 33) a[t + by] = t, b[t + by] = -t;
-        __syncthreads(); if (t < 33) y[t] = a[t] + b[t]; }""")
-    for entry in ("next", "padding"):
-        run(module, entry, 1, 64, np.zeros(64, np.float32), np.int32(0))
-    with pytest.raises(OverrunError, match="writes 4 bytes outside an array: between two of its static shared arrays"):
-        run(module, "padding", 1, 64, np.zeros(64, np.float32), np.int32(1))
+        s[threadIdx.x] = threadIdx.x; __syncthreads(); y[threadIdx.x] = s[threadIdx.x + by]; }""")
+    run(module, "next", 1, 64, np.zeros(64, np.float32), np.int32(0))
     says = "reads 4 bytes outside an array: 0 bytes beyond its static shared arrays"
     with pytest.raises(OverrunError, match=says):
         run(module, "next", 1, 64, np.zeros(64, np.float32), np.int32(1))
