@@ -21,7 +21,7 @@ CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned str
     do wanted = bits_as<bits>(T(change(bits_as<T>(old))));
     while (!__atomic_compare_exchange_n(at, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     if (wanted == old) looked(address, uint64_t(old));
-    else changed();
+    else changed(), took(address, strength);
     return bits_as<T>(old);
 }
 

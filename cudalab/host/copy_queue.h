@@ -22,7 +22,8 @@ struct async_copy {
         if (!landed) store();
     }
     CUDALAB_UNWATCHED void store() const {
-        touched(to, bytes, true, false, const_cast<void*>(code));
+        if (bytes > zeros) touched(from, bytes - zeros, false, plain, const_cast<void*>(code));
+        touched(to, bytes, true, plain, const_cast<void*>(code));
         memcpy(to, from, bytes - zeros);
         memset(to + bytes - zeros, 0, zeros);
     }

@@ -100,7 +100,7 @@ public:
         if (others) globals = globals_of(*others);
         else (globals = new global_watch)->begin(static_shared.variables, static_shared.variables_bytes);
         races.add(shared_memory, shared_bytes);
-        races.add(static_shared.start, static_shared.bytes);
+        races.add(static_shared.start, static_shared.bytes), races.mark_gaps(static_shared.start);
         races.leave_out(&threadIdx, sizeof threadIdx), races.leave_out(&blockIdx, sizeof blockIdx);
         races.leave_out(&blockDim, sizeof blockDim), races.leave_out(&gridDim, sizeof gridDim);
         races.leave_out(&running, sizeof running), races.leave_out(&dynamic_shared_base, sizeof dynamic_shared_base);
@@ -111,7 +111,10 @@ public:
     // Returns false where the thread must not make this access.
     CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
         if (!in_thread) return true;
+        const bool past_l1 = read_past_l1 == address;
+        read_past_l1 = nullptr;
         preempt(address, bytes);
+        globals->past_l1 = past_l1 && !writes;
         const bool shared = races.holds(address);
         // Plain accesses to other memory may be the scheduler's own.
         if (const void* const looked = handed.looked(current); looked && (strength != plain || shared || globals->holds(address))) {
@@ -158,6 +161,8 @@ public:
         if (!of_block) globals->fence(current);
         if (!of_block && others) order_in(*others);
     }
+    CUDALAB_UNWATCHED void took(const void* address) { globals->took(address, current); }
+    const void* read_past_l1 = nullptr;  // by the next access
     handovers handed{blockDim.x * blockDim.y * blockDim.z};
 #endif
 
@@ -204,6 +209,12 @@ public:
     // After a few times it lets others run.
     void looked(const void* address, uint64_t value, const void* code);
     void changed() { ++changes; }
+    // This thread is about to store to volatile memory. The value that is there already is no change.
+    void stores(const void* address, size_t bytes) { settle_store(), stored = {address, bytes, digest(address, bytes)}; }
+    void settle_store() {
+        if (stored.address && digest(stored.address, stored.bytes) != stored.before) changed();
+        stored.address = nullptr;
+    }
     // A thread goes on, maybe to look again at memory that has not changed.
     void passed() { ++passes; }
     bool looks_again() const { return quiet < most_quiet; }
@@ -264,6 +275,7 @@ private:
     // these find nothing new, it is not sure that the others of their warp or block get anywhere when they pass a barrier
     // with them.
     bool look_again() {
+        settle_store();
 #if CUDALAB_RACES
         globals->settle();
 #endif
@@ -405,6 +417,7 @@ private:
     unsigned long long passes = 0, passes_before = 0;  // what may be a change or not: a collective operation, for example
     unsigned quiet = most_quiet;  // rounds since a thread looked at memory in vain, up to `most_quiet`
     turns coins{alternating};
+    struct { const void* address; size_t bytes; uint64_t before; } stored = {};  // the last store to volatile memory
     bool interrupted = false;  // a thread, before an access, since the block was entered
     bool in_thread = false;    // a CUDA thread runs, not the scheduler
     awaited_copies* awaiting = nullptr;

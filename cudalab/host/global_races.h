@@ -4,9 +4,10 @@
 //
 // Blocks may run one after another here, so that a block's values are always there for the next one. What counts is whether
 // CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, an
-// atomic access of a thread acquires what all blocks have published until another block last changed that address (flags.h),
-// for the other threads of its block after a barrier, and an operation of a warp orders like a barrier. But a relaxed access
-// of cuda::atomic, whose author chose the order, acquires only with a fence behind it.
+// atomic operation that changes memory acquires what all blocks have published until another block last changed that address
+// (flags.h), for the other threads of its block after a barrier, and an operation of a warp orders like a barrier. An access
+// that only looks (a volatile read, an atomicAdd() of 0), and a relaxed one of cuda::atomic, acquires with a fence behind it;
+// until then a read past L1 (__ldcg) finds what was published, and a plain one may find what L1 has kept.
 //
 // Two volatile accesses are no race, but a value that is written without a fence behind it may be seen late, after a counter
 // or flag of its block. So the first read of another block finds the value of before; what has been seen once is there for all.
@@ -48,6 +49,7 @@ public:
         const void* looks[1024] = {};
         unsigned looking = 0;
         uint64_t heard = 0;  // up to when the flags that its threads have accessed tell of other blocks
+        uint64_t told[1024] = {};  // the same of each thread, and of those with which it has passed a barrier since
         bool fenced = false;
         uint64_t barrier_at = 0, all_at_barrier = 0;
         uint64_t own[1024] = {}, own_at_barrier[1024] = {}, all[1024] = {};
@@ -115,10 +117,9 @@ public:
         settle();
         if (kind != plain && !follow()) return false;
         atomics_seen |= kind != plain;
-        if (!writes || kind != plain) hear(address);
+        if (!writes || kind != plain) hear(thread, address);
         if (kind != plain && kind != relaxed) {
             seen_by(thread, 1);
-            acquire(thread, changed.of_others(address, my->block));
             if (!writes) my->looking += !my->looks[thread], my->looks[thread] = address;
         }
         if (kind != plain && !huge) {
@@ -144,6 +145,9 @@ public:
         if (beside) return outside(*beside, static_cast<const char*>(address) - beside->start, bytes, writes, thread, code);
         return true;
     }
+    // The thread has changed this address by an atomic operation.
+    CUDALAB_UNWATCHED void took(const void* address, unsigned thread) { acquire(thread, changed.of_others(address, my->block)); }
+    bool past_l1 = false;  // the access that is looked at is a read past L1
     // After an access, before anything else happens.
     CUDALAB_UNWATCHED void settle() {
         if (late.bytes) memcpy(late.at, late.value, late.bytes), late.bytes = 0;
@@ -262,6 +266,7 @@ private:
                !handed_over().in_order(old.thread, old.moment, old_writes, fresh.thread);
     }
     CUDALAB_UNWATCHED bool visible(const access& old, bool old_writes, unsigned thread) const {
+        if (past_l1 && old_writes) return my->told[thread] && is_published(old) && is_told(old, my->told[thread]);
         return my->acquired[thread] && (!old_writes || old.kind != plain || is_acquired(old, thread));
     }
     CUDALAB_UNWATCHED bool is_published(const access& old) const {
@@ -288,11 +293,12 @@ private:
     CUDALAB_UNWATCHED void seen_by(unsigned first, unsigned count) {
         for (unsigned t = first; my->looking && t < first + count; ++t)
             if (const void* const flag = my->looks[t])
-                my->looks[t] = nullptr, --my->looking, hear(flag), acquire(t, changed.of_others(flag, my->block));
+                my->looks[t] = nullptr, --my->looking, hear(t, flag);
     }
-    CUDALAB_UNWATCHED void hear(const void* flag) {
+    CUDALAB_UNWATCHED void hear(unsigned thread, const void* flag) {
         const uint64_t moment = changed.of_others(flag, my->block);
         if (my->heard < moment) my->heard = moment;
+        if (my->told[thread] < moment) my->told[thread] = moment, my->acquires = true;
     }
     CUDALAB_UNWATCHED void acquire(unsigned thread, uint64_t moment) {
         if (my->acquired[thread] < moment) my->acquired[thread] = moment, my->acquires = true;
@@ -308,9 +314,10 @@ private:
     // A barrier of these threads: each has acquired what any of them has.
     CUDALAB_UNWATCHED void share(unsigned first, unsigned count) {
         if (!my->acquires) return;
-        uint64_t latest = 0;
-        for (unsigned t = first; t < first + count; ++t) latest = my->acquired[t] > latest ? my->acquired[t] : latest;
-        for (unsigned t = first; t < first + count; ++t) my->acquired[t] = latest;
+        uint64_t latest = 0, told = 0;
+        for (unsigned t = first; t < first + count; ++t)
+            latest = my->acquired[t] > latest ? my->acquired[t] : latest, told = my->told[t] > told ? my->told[t] : told;
+        for (unsigned t = first; t < first + count; ++t) my->acquired[t] = latest, my->told[t] = told;
     }
     CUDALAB_UNWATCHED void passed() {
         my->barrier_at = ++now;

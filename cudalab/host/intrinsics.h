@@ -213,6 +213,7 @@ CUDALAB_UNWATCHED inline uint64_t digest(const void* bytes, size_t count) {
 template <class T> CUDALAB_INLINE T loaded_afresh(const T* p) {
 #if CUDALAB_FIBERS
     __asm__ volatile("" ::: "memory");
+    past_l1(p);
     const T found = *p;
     looked(p, digest(&found, sizeof(T)));
     return found;

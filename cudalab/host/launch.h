@@ -163,6 +163,11 @@ CUDALAB_EXTERN void cudalab_watch(const void* start, size_t bytes, unsigned gran
     cudalab::wanted_places[number] = {start, bytes, granule};
     cudalab::written_up_to[number] = 0;
 }
+// The bytes between static shared arrays, which nobody may use.
+CUDALAB_EXTERN void cudalab_shared_gap(unsigned number, size_t first, size_t end) {
+    if (number < sizeof cudalab::shared_gaps / sizeof *cudalab::shared_gaps)
+        cudalab::shared_gaps[number][0] = first, cudalab::shared_gaps[number][1] = end;
+}
 // An instruction that the last blocks ran and that read another place for another block: its address, which array it read,
 // and up to which byte; null after the last one.
 CUDALAB_EXTERN const uint64_t* cudalab_reader(unsigned number) {

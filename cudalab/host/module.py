@@ -16,6 +16,7 @@ from cudalab.base.threads import cores
 from cudalab.host.compiler import STANDARD, Built, compile_source
 from cudalab.host.gxx import place_of
 from cudalab.host.launch_rules import Order, Triple, box, check_cooperative, check_shape, misfit, turns
+from cudalab.host.shared_gaps import shared_gaps
 from cudalab.spec.entry_names import constant_named
 from cudalab.spec.launch_check import wrong_cluster
 
@@ -85,6 +86,8 @@ class Module:
         self.names_places = True
         self.reach = 0  # bytes on both sides of each array that belong to nothing else; where races are looked for
         self._watches = hasattr(self._library, "cudalab_watch")
+        for number, gap in enumerate(shared_gaps(library) if self._watches else ()):
+            self._library.cudalab_shared_gap(number, *map(ctypes.c_size_t, gap))
         self._parameters = {entry: self._read_parameters(entry) for entry in entries}
         self._constants = {name: self._read_constant(name) for name in self.constants}  # as they must stay
 

@@ -115,6 +115,8 @@ struct access {
 
 CUDALAB_UNWATCHED const handovers& handed_over();  // of the block that runs, in fibers.h
 
+inline size_t shared_gaps[64][2];  // between static shared arrays: from the start of the thread-local variables; 0 0: none
+
 class race_watch {
 public:
     // Watch these bytes; `count` threads in a block.
@@ -135,6 +137,12 @@ public:
         const cell* const one = at(address);
         return one && !one->ours;
     }
+    // The bytes between the arrays that start here are nobody's.
+    CUDALAB_UNWATCHED void mark_gaps(char* start) {
+        for (const auto& gap : shared_gaps)
+            for (size_t i = gap[0]; i < gap[1]; ++i)
+                if (cell* const one = at(start + i)) one->gap = true;
+    }
     uintptr_t base = 0;   // where this module is loaded
     unsigned owner = 0;   // the place of the block that has the memory
 
@@ -150,6 +158,7 @@ public:
         settle();
         cell* first = at(named);
         if (!first || first->ours || !at(static_cast<const char*>(named) + bytes - 1)) return;
+        if (first->gap || first[bytes - 1].gap) return tell_of_gap(bytes, writes, now);
         const bool again = address == asked && now.thread == asked_by;
         asked = bytes == 1 && !writes ? address : nullptr, asked_by = now.thread;
         guards = writes && bytes == 1 && again && uintptr_t(address) % 8 == 0 && !*static_cast<const char*>(address);
@@ -168,7 +177,7 @@ public:
 private:
     struct cell {
         access write, reads[2];  // the last change, and the last reads by different threads
-        bool ours;
+        bool ours, gap;
     };
     CUDALAB_UNWATCHED cell* at(const void* address) {
         for (unsigned i = 0; i < regions; ++i) {
@@ -221,6 +230,12 @@ private:
                                 blockIdx.y, blockIdx.z, a.x, a.y, a.z, did, size_t(old.code), b.x, b.y, b.z, does,
                                 size_t(now.code));
     }
+    CUDALAB_UNWATCHED void tell_of_gap(size_t bytes, bool writes, const access& now) {
+        const uint3 a = thread_at(now.thread);
+        current_outcome->failed.record("%s %zu bytes outside an array: between two of its static shared arrays, at @%zx@, block "
+                                "(%u,%u,%u), thread (%u,%u,%u)", writes ? "writes" : "reads", bytes, size_t(now.code), blockIdx.x,
+                                blockIdx.y, blockIdx.z, a.x, a.y, a.z);
+    }
     CUDALAB_UNWATCHED void tell_of_cluster(uint3 a, const char* did, const access& old, uint3 b, const char* does,
                                            const access& now, size_t bytes) const;  // in gang.h
 
@@ -245,9 +260,13 @@ inline last_access lost;
 inline last_access* last = &lost;
 CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code);  // fibers.h
 CUDALAB_UNWATCHED void fenced(bool of_block);
+CUDALAB_UNWATCHED void took(const void* address, unsigned strength);  // this thread has changed it by an atomic operation
+CUDALAB_UNWATCHED void past_l1(const void* address);  // the next thing that this thread does is to read it
 #else
 inline void touched(const void*, size_t, bool, unsigned, void*) {}
 inline void fenced(bool) {}
+inline void took(const void*, unsigned) {}
+inline void past_l1(const void*) {}
 #endif
 
 }  // namespace cudalab

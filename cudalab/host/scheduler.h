@@ -92,6 +92,12 @@ CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, u
 CUDALAB_UNWATCHED void fenced(bool of_block) {
     if (running) running->fence(of_block);
 }
+CUDALAB_UNWATCHED void took(const void* address, unsigned strength) {
+    if (running && strength != relaxed) running->took(address);
+}
+CUDALAB_UNWATCHED void past_l1(const void* address) {
+    if (running) running->read_past_l1 = address;
+}
 CUDALAB_UNWATCHED const handovers& handed_over() { return running->handed; }
 #endif
 

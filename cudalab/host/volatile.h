@@ -12,7 +12,7 @@ CUDALAB_UNWATCHED inline void touched_volatile(const void* address, size_t bytes
              "lockstep, which no GPU since Volta promises either; use __syncwarp() or __shfl_*_sync()",
              size_t(code) - size_t(running->module_base()), CUDALAB_HERE);
     touched(address, bytes, writes, volatile_access, code);
-    if (writes) changed();
+    if (writes) running->stores(address, bytes);
     else running->looked(address, digest(address, bytes), code);
 #if CUDALAB_RACES
     running->leave(address, bytes, writes, code);

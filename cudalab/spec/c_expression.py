@@ -168,8 +168,11 @@ def _operation(operator: ast.operator, left: int, right: int) -> int | None:
     return None
 
 
-def less(node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Pairs of which the first is below the second where a condition holds, or where it does not: `i < n`, `i >= n`."""
+def less(node: ast.expr, holds: bool = False) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Pairs of which the first is below the second where a condition holds, or where it does not: `i < n`, `i >= n`.
+
+    `holds`: only where it holds, so that `i <= n` is `i < n + 1`.
+    """
     for one in ast.walk(node):
         if not isinstance(one, ast.Compare):
             continue
@@ -177,5 +180,7 @@ def less(node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
         for operator, left, right in zip(one.ops, terms, terms[1:], strict=False):
             if isinstance(operator, (ast.Lt, ast.GtE)):
                 yield left, right
-            if isinstance(operator, (ast.Gt, ast.LtE)):
+            elif holds and isinstance(operator, ast.LtE):
+                yield left, ast.BinOp(right, ast.Add(), ast.Constant(1))
+            elif isinstance(operator, (ast.Gt, ast.LtE)):
                 yield right, left

@@ -39,10 +39,26 @@ class Layout(Threads):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.offsets = self._offsets()
         self.shapes = {array: shape for array in self._arrays() if (shape := self._shape(array))}
 
     def _arrays(self) -> list[str]:
         return list(dict.fromkeys(access.array for access in self.body.accesses))
+
+    def _offsets(self) -> dict[str, str]:
+        """Arrays that say where parts of others begin, as CSR's row_ptr does: the dimension that they cut up.
+
+        Such an array is read at `row` and at `row + 1`, and its value at `row + 1` bounds an index.
+        """
+        read = [(access.array, c.polynomial(access.index)) for access in self.body.accesses if access.index is not None]
+        found = dict[str, str]()
+        for _, high in self.body.bounds:
+            if isinstance(high, ast.Subscript) and isinstance(high.value, ast.Name):
+                array, end = high.value.id, c.polynomial(high.slice)
+                if any(name == array and c.whole(c.minus(end, index)) == 1 for name, index in read):
+                    free = (word for word in ("total", f"{array}_total") if word not in self.sizes)
+                    found[array] = found.get(array) or next(free)
+        return found
 
     def held(self, array: str) -> str:
         """The elements of dynamic shared memory: "block" for one a thread, or a dimension; "" if not known."""
@@ -72,6 +88,9 @@ class Layout(Threads):
     def _shape(self, array: str) -> Extent | None:
         """The dimensions of an array: those of the access that tells the most."""
         found = [self._of_access(access) for access in self.body.accesses if access.array == array]
+        if array in self.offsets:
+            begins = next((one for one in found if one and len(one.words) == 1 and one.words[0].isidentifier()), None)
+            return Extent((f"{begins.words[0]}+1",), begins.sure) if begins else None
         known = [one for one in found if one]
         if not known or any(one.words != ("1",) for one in known):
             known = [one for one in known if not all(word.isdigit() for word in one.words)] or known
@@ -110,19 +129,32 @@ class Layout(Threads):
             and not all(strided.words)
         ):
             return strided
-        return bounded or strided or self._of_one(index, depth) or self._wide(index, depth)
+        return bounded or strided or self._counted(index) or self._of_one(index, depth) or self._wide(index, depth)
 
     def _bounded(self, index: Polynomial) -> Extent | None:
         """By a condition on the index itself, or on one that is a constant away from it."""
         found = list[tuple[int, Polynomial]]()
-        for low, high in self.bounds:
+        for (low, high), (_, node) in zip(self.bounds, self.body.bounds, strict=True):
             away = c.whole(c.minus(low, index))
+            if away == 0 and isinstance(node, ast.Subscript) and ast.unparse(node.value) in self.offsets:
+                return Extent((self.offsets[ast.unparse(node.value)],))
             if away is not None and self.clean(bound := c.minus(high, {(): away} if away else {})):
                 found.append((abs(away), bound))
         if not found:
             return None
         best = min(found, key=lambda item: (len(item[1]) > 1, item[0]))[1]
         return Extent(self._words(best))
+
+    def _counted(self, index: Polynomial) -> Extent | None:
+        """By loops over numbers: `3 * (i + 1) + j + 1`, where `i` and `j` are below 2, has 9 elements."""
+        last = index.get((), 0)
+        for product, factor in index.items():
+            ends = [c.whole(high) for low, high in self.bounds if product and low == {product: 1}]
+            most = min((end for end in ends if end is not None), default=None)
+            if product and (factor < 0 or most is None):
+                return None
+            last += factor * (most - 1) if product and most is not None else 0
+        return Extent((str(last + 1),)) if last >= 0 else None
 
     def _words(self, bound: Polynomial) -> Words:
         """The dimensions of a bound: `rows*cols` is two."""

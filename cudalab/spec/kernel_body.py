@@ -148,12 +148,12 @@ class Body:
             return []
         steps = steps_of(parts[2])
         made = self._statement(parts[0], start, steps)
-        self._condition(parts[1], start + len(parts[0]))
+        self._condition(parts[1], start + len(parts[0]), holds=True)
         return made
 
-    def _condition(self, text: str, at: int) -> None:
+    def _condition(self, text: str, at: int, holds: bool = False) -> None:
         node = c.parsed(text)
-        for left, right in c.less(node) if node is not None else ():
+        for left, right in c.less(node, holds) if node is not None else ():
             low, high = self._inlined(left, at), self._inlined(right, at)
             if low is not None and high is not None:
                 least = isinstance(high, ast.Call) and isinstance(high.func, ast.Name) and high.func.id == "min"
@@ -200,7 +200,9 @@ class Body:
             place = named.end() if named else place
             self._own.add(at + own)
             found += self._pointer(name, value, at + own, False) or [
-                self._new(name, at + own, self.read(value, at) if value else None, step=(steps or {}).get(name, ""))
+                self._new(
+                    name, at + own, self.read(value, at + own) if value else None, step=(steps or {}).get(name, "")
+                )
             ]
         return found
 

@@ -207,15 +207,29 @@ def _shapes(subject: Subject) -> list[str]:
 
 def _inputs(subject: Subject) -> list[str]:
     """The inputs that have another dtype than the kernel's, or that are indices."""
-    made, dimensions = list[str](), subject.dimensions
+    if offsets(subject):
+        return ["inputs=inputs,"]
+    made = list[str]()
     for name, mine in subject.inputs.items():
-        kind, end = subject.dtype_of(name), subject.plan.ranges.get(name, "")
-        if end:
-            high = _quoted(end) if end in dimensions else end if end.isdigit() else INDICES
+        kind = subject.dtype_of(name)
+        if end := high_of(subject, name):
+            high = end if end.isdigit() else _quoted(end)
             made.append(f'"{mine}": In({_quoted(kind or subject.dtypes[0])}, 0, {high})')
         elif kind:
             made.append(f'"{mine}": In("{kind}")')
     return _dict("inputs", made)
+
+
+def high_of(subject: Subject, name: str) -> str:
+    """What the values of an array of indices are below: a dimension or a number; "" for another array."""
+    end = subject.plan.ranges.get(name, "")
+    return end if not end or end in subject.dimensions or end.isdigit() else INDICES
+
+
+def offsets(subject: Subject) -> dict[str, str]:
+    """The inputs that say where parts of others begin, by their names in C: the dimension of those others."""
+    found = {name: word for name, word in subject.plan.offsets.items() if word in subject.dimensions}
+    return {name: word for name, word in found.items() if re.fullmatch(r"\w+\+1", subject.shapes.get(name, ""))}
 
 
 def _outputs(subject: Subject) -> list[str]:

@@ -211,6 +211,8 @@ class Lengths:
                 return _side(self.named[name], extent.words.index(size), len(extent.words))
         for name, extent in shapes.items():
             for i, word in enumerate(extent.words):
+                if word == f"{size}+1":
+                    return f"{_side(self.named[name], i, len(extent.words))} - 1"
                 if found := re.fullmatch(rf"(\d+)\*{size}", word):
                     return f"{_side(self.named[name], i, len(extent.words))} // {found[1]}"
                 if found := re.fullmatch(rf"{size}//(\d+)", word):

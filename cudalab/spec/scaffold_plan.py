@@ -141,6 +141,14 @@ class Plan:
             found |= form.layout.gathered
         return found
 
+    @cached_property
+    def offsets(self) -> dict[str, str]:
+        """The arrays that say where parts of others begin, by their names in C: the dimension of those others."""
+        found = dict[str, str]()
+        for form in self.steps:
+            found |= form.layout.offsets
+        return found
+
 
 def planned(name: str, forms: Sequence[Form]) -> Plan:
     """Which of the functions are entries of one spec, and how."""

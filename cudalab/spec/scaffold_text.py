@@ -10,6 +10,7 @@ from itertools import chain, count
 from cudalab.spec import scaffold_fields
 from cudalab.spec.guessed import Form, c_name, python_name
 from cudalab.spec.scaffold_fields import Subject, Told
+from cudalab.spec.scaffold_inputs import inputs_function
 from cudalab.spec.scaffold_launch import Launched, launched, wrapped
 from cudalab.spec.scaffold_plan import Entry, Plan
 from cudalab.spec.unfilled import MARK as HOLE
@@ -32,7 +33,7 @@ from cudalab import {imports}
 # Further fields: torch=, triton= and rivals= give rows to compare with; pointwise=True says that an element of
 # {output} depends only on the inputs' elements at its index. All fields: docs/kernel.md.
 '''
-PUBLIC = ("Budget", "In", "Kernel", "Launch", "Out", "Scalar", "Work", "blocks", "todo")
+PUBLIC = ("Budget", "In", "Kernel", "Launch", "Out", "Scalar", "Work", "blocks", "draw", "todo")
 READ_FIRST = (
     "# If the kernel reads an output before it writes it, as in y[i] += x[i], add the output to the parameters."
 )
@@ -53,7 +54,7 @@ def spec(plan: Plan, told: Told) -> str:
         if name in subject.lengths and name not in subject.dimensions:
             subject.values.scalars.setdefault(name, ("", subject.lengths[name]))
     launches = _launches(subject)
-    functions = "\n\n\n".join([*_judges(subject), *launches])
+    functions = "\n\n\n".join([*inputs_function(subject), *_judges(subject), *launches])
     made = scaffold_fields.constants(subject)
     fields = "".join(f"    {line}\n" for line in scaffold_fields.fields(subject))
     code = f"Kernel({functions}{fields}"

@@ -74,7 +74,13 @@ def test_a_race_is_told_with_its_place_and_what_is_in_order_is_none(watched, ker
 
 
 def test_every_kernel_of_the_file_is_tried(watched):
-    own = {"late_guard", "one_waits", *(entry for entry in watched.entries if entry.startswith("volatile_"))}
+    own = {
+        "late_guard",
+        "late_guard_of_copy",
+        "padding",
+        "one_waits",
+        *(entry for entry in watched.entries if entry.startswith("volatile_")),
+    }
     assert set(watched.entries) == own | {one.entry for one in TRIED}
 
 
@@ -93,13 +99,20 @@ def test_right_kernels_have_none_and_each_missing_barrier_is_one(removed, wrong)
     assert not any(found.values()) if removed is None else "race on 4 bytes of shared memory" in found[wrong]
 
 
-@pytest.mark.parametrize(("entry", "n"), [("fine_atomic", 65), ("late_guard", 64)])  # the guard comes after the read
+@pytest.mark.parametrize(
+    ("entry", "n"), [("fine_atomic", 65), ("late_guard", 64), ("late_guard_of_copy", 64)]
+)  # the guard comes after the read
 def test_a_read_beside_an_array_is_an_overrun_where_nothing_else_lies_there(watched, monkeypatch, entry, n):
-    room = np.zeros(4096, np.float32)
-    x, part, y = room[1024:1088], np.zeros(64, np.float32), np.zeros(64, np.float32)
+    x, part, y = (np.zeros(4096, np.float32)[1024:1088] for _ in range(3))
     monkeypatch.setattr(watched, "reach", 1024)
     with pytest.raises(OverrunError, match=r"reads 4 bytes outside an array \(argument 1\).*element (64|127) of 64"):
         run(watched, entry, 2, 64, x, part, y, np.int32(n))
+
+
+def test_an_access_between_two_static_shared_arrays_is_an_overrun(watched):
+    run(watched, "padding", 1, 64, np.zeros(64, np.float32), np.int32(0))
+    with pytest.raises(OverrunError, match="writes 4 bytes outside an array: between two of its static shared arrays"):
+        run(watched, "padding", 1, 64, np.zeros(64, np.float32), np.int32(1))
 
 
 def test_an_access_beyond_the_static_shared_arrays_is_an_overrun():

@@ -81,6 +81,8 @@ def test_waiting_without_end_is_told_and_does_not_hang(module):
         LaunchError, match=r"is stuck: of 64 threads 64 wait for memory that no thread changes.*(lookback.cu:96|\?)$"
     ):
         run(module, "never", 3, 64, zeros())
+    with pytest.raises(LaunchError, match=r"is stuck: of 64 threads 64 wait for memory that no thread changes"):
+        run(module, "stores_and_waits", 1, 64, zeros(), zeros())
     says = (
         r"is stuck: of 1024 threads 1 wait .* at (lookback.cu:50|\?); other blocks have not started: .* its number by"
     )

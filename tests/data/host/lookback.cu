@@ -96,6 +96,10 @@ __global__ void never(volatile int* flag) {
     while (*flag == 0) {}
 }
 
+__global__ void stores_and_waits(volatile int* flag, volatile int* y) {
+    while (*flag == 0) *y = 5;
+}
+
 // One block sets a flag, which the others hand on to all their threads each time that they look.
 #define HANDED(name, wait)                                                \
     __global__ void name(int* y, int* flag, int setter) {                 \

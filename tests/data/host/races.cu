@@ -2,6 +2,7 @@
 // says what a check that looks for races finds: "right" or "race"; where; in which order of threads, if not in all of four
 // (sometimes: in one of ten); and after a colon what its message holds. // <- marks the lines that it names. A kernel
 // without such a line has a test of its own.
+#include <cuda_pipeline.h>
 #include <cooperative_groups.h>
 #include <cuda/atomic>
 #include <cuda_fp16.h>
@@ -131,6 +132,12 @@ __global__ void other_fence(ARGS) { HERE __shared__ bool last;
     if (last) add_up(part, y); }
 
 __global__ void late_guard(ARGS) { HERE const float a = x[i]; if (i >= n) return; y[i] = a; }
+__global__ void padding(float* y, int by) { __shared__ float a[33], b[33]; const int t = threadIdx.x;
+    if (t < 33) a[t + by] = t, b[t + by] = -t;
+    __syncthreads(); if (t < 33) y[t] = a[t] + b[t]; }
+__global__ void late_guard_of_copy(ARGS) { HERE __shared__ float s[64];
+    __pipeline_memcpy_async(s + t, x + i, 4); __pipeline_commit(); __pipeline_wait_prior(0);
+    if (i < n) y[i] = s[t]; }
 
 // right
 __global__ void fine_atomic(ARGS) { HERE if (i < n) atomicAdd(&y[i % 7], x[i]); }
@@ -176,14 +183,23 @@ __global__ void relaxed(ARGS) { __shared__ bool last;
     if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x];
         last = LAST.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1; if (last) arrived = 0; } __syncthreads();
     if (threadIdx.x == 0) ADD }
+#define BY_FLAG(fence, behind, look, read) if (threadIdx.x == 0) { const int b = blockIdx.x; \
+        part[b] = x[b]; fence; flags[b] = 1; \
+        if (b) { while (!look) {} behind; y[b] = read(part + b - 1); } }
+#define LOAD(p) *(p)
 // right, alternating
-__global__ void by_flag(ARGS) {
-    if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x]; __threadfence(); flags[blockIdx.x] = 1;
-        if (blockIdx.x) { while (!flags[blockIdx.x - 1]) {} y[blockIdx.x] = part[blockIdx.x - 1]; } } }
+__global__ void by_flag(ARGS) { BY_FLAG(__threadfence(), __threadfence(), flags[b - 1], LOAD) }
+// right, alternating
+__global__ void by_flag_past_l1(ARGS) { BY_FLAG(__threadfence(), , flags[b - 1], __ldcg) }
+// race, alternating: may set its flag or counter before the write is visible
+__global__ void by_flag_without_fence(ARGS) { BY_FLAG(, __threadfence(), flags[b - 1], LOAD) }
 // race, alternating
-__global__ void by_flag_without_fence(ARGS) {
-    if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x]; flags[blockIdx.x] = 1;
-        if (blockIdx.x) { while (!flags[blockIdx.x - 1]) {} y[blockIdx.x] = part[blockIdx.x - 1]; } } }
+__global__ void by_flag_without_fence_past_l1(ARGS) { BY_FLAG(, , flags[b - 1], __ldcg) }
+// race, alternating: load it with cuda::memory_order_acquire, or call __threadfence() after it
+__global__ void by_flag_without_fence_behind(ARGS) { BY_FLAG(__threadfence(), , flags[b - 1], LOAD) }
+// race, alternating: load it with cuda::memory_order_acquire, or call __threadfence() after it
+__global__ void by_atomic_without_fence_behind(ARGS) {
+    BY_FLAG(__threadfence(), __threadfence_block(); __syncwarp(), atomicAdd((int*)flags + b - 1, 0), LOAD) }
 // The first block writes, and the second one waits for its flag.
 #define WAIT(some, barrier) const int t = threadIdx.x; volatile float& flag = part[255];     if (blockIdx.x == 0) { part[t] = x[t]; __threadfence(); __syncthreads(); if (t == 0) flag = 1; }     if (blockIdx.x == 1) { if (some) { while (!flag) {} __threadfence(); } barrier; y[t] = part[t]; }
 // right, sometimes
@@ -250,7 +266,7 @@ __global__ void chain_volatile(ARGS) {
     if (threadIdx.x) return;
     volatile unsigned* const chain = (unsigned*)part + 64;
     const unsigned b = atomicAdd((unsigned*)part + 128, 1u);
-    if (b) while (!chain[b - 1]) {}
+    if (b) { while (!chain[b - 1]) {} __threadfence(); }
     part[b] = x[b] + (b ? part[b - 1] : 0);
     __threadfence();
     chain[b] = 1; }
