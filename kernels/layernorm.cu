@@ -220,6 +220,7 @@ __device__ __forceinline__ void any_row(const scalar_t* x, const scalar_t* gamma
     else layernorm_row<WIDE, 2, false, Team>(x, gamma, beta, y, cols, length, eps, table);
 }
 
+// The row stays in the registers of a block at most and is read once; what does not fit is read twice.
 extern "C" __global__ void __launch_bounds__(1024)
     layernorm_vec(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma, const scalar_t* __restrict__ beta,
                   scalar_t* __restrict__ y, long long rows, int cols, float eps) {

@@ -166,6 +166,7 @@ extern "C" __global__ void __launch_bounds__(128, 12)
     any_row<Warp>(kept(x) + row * cols, y + row * cols, cols, row < rows, wide, nullptr);
 }
 
+// The row stays in the registers of a block at most and is read once; what does not fit is read twice.
 extern "C" __global__ void __launch_bounds__(1024)
     softmax_vec(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, int cols) {
     __shared__ Running table[Block::most];

@@ -3,7 +3,6 @@
 // Two kernels would write silu(gate) and read it again. Two reads and one write an element leave time for arithmetic
 // that keeps its digits: exp(-|g|) does not overflow, and for g < 0 it becomes a factor of the result in several steps.
 // So the result is right where silu(g) is too small for float32 and a large `up` brings it back.
-// A thread computes one element, or 16 bytes of each array.
 // scalar_t is float, __half or __nv_bfloat16 (-Dscalar_t=...); the arithmetic is float32 in all three.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -48,6 +47,7 @@ extern "C" __global__ void swiglu_scalar(const scalar_t* __restrict__ gate, cons
     map2_element<swiglu>(gate, up, y, n);
 }
 
+// 16 bytes of each array a thread, so fewer instructions for loads and stores.
 extern "C" __global__ void swiglu_vec(const scalar_t* __restrict__ gate, const scalar_t* __restrict__ up,
                                       scalar_t* __restrict__ y, long long n) {
     map2_pack<swiglu>(gate, up, y, n);
