@@ -3,16 +3,20 @@
 #
 #     bench/card.sh FOLDER [WHAT]...
 #
-# WHAT: kernels (some 20 minutes), checks (5), sanitizers (2, a part of checks), studies (10), engine (7), runs (4),
-# pair (2; needs two GPUs), tests (8), cheats (4), wall (3), or the name of a kernel, a study or a part of engine:
-# clock, twins, dirty.
-# Default: kernels, checks, studies and tests. A file is written when it is complete, so an interrupted run keeps what it
-# finished. `bench/studies.sh` runs the studies. `runs` are four runs of unchanged code for `bench/pairs.py`: take them
-# on several machines or days. `cheats` tries every way to cheat that is known, `wall` what the default bench takes.
+# WHAT: kernels (three hours; on four cards 50 minutes), checks (5 minutes), sanitizers (2, a part of checks), studies
+# (11), engine (7), runs (4), pair (2; needs two GPUs), tests (8), cheats (4), wall (3), or the name of a kernel, a study
+# or a part of engine: clock, twins, dirty.
+# Default: kernels, checks, studies and tests. `bench/studies.sh` runs the studies. `runs` are four runs of unchanged
+# code for `bench/pairs.py`: take them on several machines or days. `cheats` tries every way to cheat that is known,
+# `wall` what the default bench takes.
+#
+# A kernel whose file in FOLDER is complete is left as it is: move the file away to measure it again. One whose file an
+# earlier call left incomplete goes first, from there on; where it cannot (other sources, another machine), it begins
+# anew, and FOLDER/NAME.old.json keeps the earlier file. DEVICE=cpu tries the kernels and studies without a card.
 #
 # Where a machine is lent for some minutes at a time: LIMIT=560 starts nothing that is estimated to end after 560 s, and
-# the last line names what is left to do. PACK=FILE.tgz keeps all of FOLDER in one file, written anew after each part.
-# A kernel whose file an earlier call left incomplete goes on from there.
+# the last line names what is left to do. A kernel that takes longer alone is stopped then, and the next call goes on
+# with it. PACK=FILE.tgz keeps all of FOLDER in one file, written anew after each part.
 #
 # Where the host has several cards of one kind: GPUS="0 1 2 3" runs as many parts at a time, the longest first, each on
 # one of these cards. Give each card 16 processors.
@@ -23,21 +27,46 @@ mkdir -p "$out/checks" "$out/studies" "$out/engine" "$out/pairs"
 lab="${PYTHON:-python3} -m cudalab"
 started=$(date +%s)
 
-declare -A seconds=(  # estimated for an H200, three to eight processes; other parts: 120
+declare -A seconds=(  # estimated for an H200, three to eight processes, four cards of one host at work; other parts: 120
     [gelu]=280 [gelu_tanh]=230 [gelu_backward]=245 [bias_gelu]=245 [softmax]=900 [layernorm]=640 [sum]=155 [transpose]=200
-    [matmul]=145 [add2d]=250 [plus_one]=160 [cross_entropy]=900
-    [cross_entropy_backward]=450 [softmax_backward]=950 [layernorm_backward]=850 [rmsnorm_backward]=950
-    [swiglu]=200 [quantize_fp8]=300 [quantize_int8]=450 [rope]=350 [rope_interleaved]=350
-    [checks]=300 [sanitizers]=120 [studies]=590 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80
-    [runs]=240
+    [matmul]=145 [add2d]=250 [plus_one]=160 [cross_entropy]=1250
+    [cross_entropy_backward]=900 [softmax_backward]=1500 [layernorm_backward]=850 [rmsnorm_backward]=950
+    [swiglu]=400 [quantize_fp8]=300 [quantize_int8]=450 [rope]=510 [rope_interleaved]=510
+    [checks]=300 [sanitizers]=120 [tests]=480 [cheats]=240 [wall]=170 [clock]=180 [twins]=190 [dirty]=80 [runs]=240
+)
+while read -r estimate _ study _; do seconds[${study%,}]=$estimate; done < <(bash "$(dirname "$0")/studies.sh" | sed 1d)
+seconds[studies]=${seconds[all]}
+kernels=(
+    gelu gelu_tanh gelu_backward bias_gelu swiglu softmax softmax_backward layernorm layernorm_backward
+    rmsnorm rmsnorm_backward fused_add_rmsnorm cross_entropy cross_entropy_backward quantize_fp8 quantize_int8
+    rope rope_interleaved sum transpose matmul add2d plus_one
 )
 queue=$(mktemp -d)
 trap 'rm -rf "$queue"' EXIT
 
-# NAME: whether it is estimated to end before LIMIT; what is not is kept for the last line.
+is_kernel() { [[ " ${kernels[*]} " == *" $1 "* ]]; }
+
+# NAME true (false): whether the kernel's file says that it is complete (incomplete).
+is_complete() { grep -qE "\"complete\": ?$2" "$out/$1.json" 2>/dev/null; }
+
+# Seconds until LIMIT.
+rest() { echo $((started + LIMIT - $(date +%s))); }
+
+# COMMAND...: ended at LIMIT. Without one Ctrl-C reaches the command, which it does not below `timeout`.
+bounded() {
+    if [ -z "${LIMIT:-}" ]; then "$@"; else timeout -k 20 "$(($(rest) > 1 ? $(rest) : 1))" "$@"; fi
+}
+
+# NAME: keeps it for the last line.
+left() { echo "$1" >>"$queue/left"; }
+
+# NAME: whether it is estimated to end before LIMIT, or is a kernel that needs several calls and has a minute in this one.
 fits() {
-    [ -z "${LIMIT:-}" ] || (($(date +%s) - started + ${seconds[$1]:-120} <= LIMIT)) && return
-    echo "$1" >>"$queue/left"
+    [ -n "${LIMIT:-}" ] || return 0
+    local need=${seconds[$1]:-120}
+    if is_complete "$1" false || { is_kernel "$1" && ((need > LIMIT)); }; then need=60; fi
+    ((need <= $(rest))) && return
+    left "$1"
     return 1
 }
 
@@ -72,20 +101,17 @@ kernel() {
         cross_entropy_backward) sizes=$sizes,short,odd ;;
         rope*) sizes=tiny,$sizes,odd,keys ;;
     esac
-    if grep -qE '"complete": ?false' "$out/$1.json" 2>/dev/null; then
-        $lab bench "$1" --resume "$out/$1.json" -q >>"$out/$1.txt" 2>&1
+    local bench=(bounded $lab bench "$1" --device "${DEVICE:-cuda}") file=$out/$1.json old=$out/$1.old.json
+    if is_complete "$1" false; then
+        "${bench[@]}" --resume "$file" -q >"$queue/$1" 2>&1
         log "$1, resumed" $?
-        return
+        cat "$queue/$1" >>"$out/$1.txt"
+        grep "cannot resume" "$queue/$1" || return 0
     fi
-    take "$1" "$1" $lab bench "$1" --sizes $sizes --dtypes all --modes $modes --budget 0.1 \
-        "${options[@]}"
+    [ ! -e "$file" ] || mv --backup=numbered "$file" "$old"
+    take "$1" "$1" "${bench[@]}" --sizes $sizes --dtypes all --modes $modes --budget 0.1 "${options[@]}"
+    [ -e "$file" ] || [ ! -e "$old" ] || mv "$old" "$file"  # nothing came of it
 }
-
-kernels=(
-    gelu gelu_tanh gelu_backward bias_gelu swiglu softmax softmax_backward layernorm layernorm_backward
-    rmsnorm rmsnorm_backward fused_add_rmsnorm cross_entropy cross_entropy_backward quantize_fp8 quantize_int8
-    rope rope_interleaved sum transpose matmul add2d plus_one
-)
 
 checks() {
     take "gelu, every value of 16 bits" checks/gelu $lab check gelu
@@ -177,6 +203,10 @@ parts() {
 
 # NAME: one part.
 part() {
+    if is_complete "$1" true; then
+        echo "$1 is left as it is: $out/$1.json is complete; move it away to measure it again"
+        return
+    fi
     fits "$1" || return
     case $1 in
         checks) checks ;;
@@ -184,8 +214,9 @@ part() {
         studies) studies all ;;
         pair) studies pair ;;
         clock | twins | dirty | runs | tests | cheats | wall) "$1" ;;
-        *) if [[ " ${kernels[*]} " == *" $1 "* ]]; then kernel "$1"; else studies "$1"; fi ;;
+        *) if is_kernel "$1"; then kernel "$1"; else studies "$1"; fi ;;
     esac
+    ! is_complete "$1" false || left "$1"
     pack
 }
 
@@ -200,17 +231,23 @@ work() {
 for what in "${@:-kernels checks studies tests}"; do
     parts "$what"
 done >"$queue/parts"
-known=" ${!seconds[*]} ${kernels[*]} pair $(bash "$(dirname "$0")/studies.sh" | awk '{print $3}' | tr '\n' ' ')"
+known=" ${!seconds[*]} ${kernels[*]} pair "
 while read -r one; do
     [[ $known == *" $one "* ]] && continue
     echo "no $one here; give kernels, checks, sanitizers, studies, engine, runs, pair, tests, a kernel or a study" >&2
     exit 2
 done <"$queue/parts"
+
+# What an earlier call left incomplete goes first; on several cards, the longest of the others.
+while read -r one; do
+    estimate=${GPUS:+${seconds[$one]:-120}}
+    ! is_complete "$one" false || estimate=$((1000000 + ${estimate:-0}))
+    echo "${estimate:-0} $one"
+done <"$queue/parts" | sort -s -k1,1rn | cut -d' ' -f2 >"$queue/sorted"
+mv "$queue/sorted" "$queue/parts"
 if [ -z "${GPUS:-}" ]; then
     work
 else
-    while read -r one; do echo "${seconds[$one]:-120} $one"; done <"$queue/parts" | sort -rn | cut -d' ' -f2 >"$queue/sorted"
-    mv "$queue/sorted" "$queue/parts"
     for gpu in $GPUS; do CUDA_VISIBLE_DEVICES=$gpu work & done
     wait
 fi

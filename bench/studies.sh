@@ -12,7 +12,7 @@ declare -A seconds=(  # estimated for an H200, one process, with starting Python
     [graphs]=15 [jit-gelu]=35 [training-graph]=15 [profile]=20 [timing]=27 [cpu-vs-gpu]=29 [data-values]=42 [clocks]=55
     [zero-grad]=20 [conv-bias]=16 [debug-apis]=20 [fused-modules]=22 [checkpoint]=27 [cudnn-benchmark]=48
     [dataloader]=52 [batch-size]=32 [energy]=58 [ddp]=77 [load-balance]=36
-    [transformer]=55
+    [transformer]=130
 )
 one=(graphs jit-gelu training-graph profile timing cpu-vs-gpu data-values clocks zero-grad conv-bias debug-apis
     fused-modules checkpoint cudnn-benchmark dataloader batch-size energy transformer)

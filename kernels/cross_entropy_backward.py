@@ -21,15 +21,24 @@ def reference(logits, lse, targets, dloss, ignore_index):
 def logits_and_rows(shape, dtype, rng):
     """Standard normal logits and gradients; of every five targets one is ignored. In one row the target has nearly all
     of the probability, and in another some classes are masked."""
-    from scipy.special import logsumexp
-
     rows, cols = shape
     logits, targets = draw(shape, dtype, rng), rng.integers(0, cols, rows)
     logits[2:3, targets[2:3]] = 12
     logits[3:4, 1::3] = -np.inf
     targets[1::5] = -100
-    lse = logsumexp(logits.astype(np.float64), axis=1).astype(np.float32) if cols else np.zeros(rows, np.float32)
+    lse = log_sum_exp(logits).astype(np.float32) if cols else np.zeros(rows, np.float32)
     return {"logits": logits, "lse": lse, "targets": targets, "dloss": draw((rows,), np.dtype(np.float32), rng)}
+
+
+def log_sum_exp(logits):
+    """The logarithm of the sum of exp(x) of each row. A few rows at a time, which stay in the cache: SciPy's, of all at
+    once, takes ten times as long."""
+
+    def of_few(x):
+        largest = x.max(axis=1, keepdims=True)
+        return np.log(np.exp(x - largest).sum(axis=1)) + largest[:, 0]
+
+    return np.concatenate([of_few(few.astype(np.float64)) for few in np.array_split(logits, (logits.size >> 18) + 1)])
 
 
 def plain(logits, lse, targets, dloss, ignore_index):

@@ -15,11 +15,13 @@ def reference(y, dy):
 
 def softmax_and_gradient(shape, dtype, rng):
     """The softmax of a normal matrix, and standard normal gradients; those of one row are around 4."""
-    from scipy.special import softmax
-
     dy = draw(shape, dtype, rng)
     dy[1:2] += 4
-    return {"y": softmax(3 * rng.standard_normal(shape), axis=1).astype(dtype), "dy": dy}
+    y = np.empty(shape, dtype)
+    for few in np.array_split(y, (y.size >> 18) + 1):  # rows that stay in the cache: three times as fast as all at once
+        x = np.exp(3 * rng.standard_normal(few.shape))
+        few[...] = x / x.sum(axis=1, keepdims=True)
+    return {"y": y, "dy": dy}
 
 
 def plain(y, dy, dx):
@@ -53,7 +55,11 @@ def cupy_composite(y, dy):
 
 
 def roundings(y, dy):
-    return 2**-21 * y * (np.abs(dy) + (y * np.abs(dy)).sum(axis=1, keepdims=True))
+    found = np.abs(dy)
+    found += (y * found).sum(axis=1, keepdims=True)
+    found *= y
+    found *= 2**-21
+    return found
 
 
 def peers_roundings(y, dy):

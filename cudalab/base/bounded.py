@@ -27,7 +27,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.
 
 T = TypeVar("T")
 _limit = LIMIT
-_advice = "does a loop never end?"  # for code that takes longer
+_advice = ADVICE = "does a loop never end?"  # for code that takes longer; ADVICE: where no option changes the limit
 
 
 class _Here(threading.local):
@@ -48,11 +48,11 @@ class Interrupted(BaseException):
     """What the process does is no longer wanted: no fault of the code that it runs."""
 
 
-def allow(seconds: float | None) -> None:
-    """Let files that are loaded from now on take so long, and LEAST at least; None: LIMIT, which no option changes."""
+def allow(seconds: float | None, option: str = "--timeout") -> None:
+    """Let files that are loaded from now on take so long, and LEAST at least, as `option` says; None: LIMIT."""
     global _advice, _limit
     _limit = LIMIT if seconds is None else max(seconds, LEAST)
-    _advice = "does a loop never end?" if seconds is None else "give a longer --timeout"
+    _advice = ADVICE if seconds is None else f"give a longer {option}"
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 # Modes that load the device for seconds, and how many for each variant, in all processes of a run.
-LOADED = {"energy": 12.0, "sustained": 20.0}
+LOADED = {"energy": 30.0, "sustained": 20.0}
 
 
 @dataclass(frozen=True)

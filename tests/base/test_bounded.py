@@ -23,6 +23,7 @@ from cudalab.tools.profile import kernel as profiled
 @pytest.fixture
 def soon(monkeypatch):
     monkeypatch.setattr(bounded, "_limit", 0.2)
+    monkeypatch.setattr(bounded, "_advice", bounded.ADVICE)  # a test with a --timeout sets another
 
 
 def load(folder: Path, text: str) -> object:

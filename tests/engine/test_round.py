@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from cudalab.base.errors import LaunchError
 from cudalab.engine import round as rounds
-from cudalab.engine.job import Job
+from cudalab.engine.job import RELEASE, Job
 from cudalab.engine.selection import Selection
 from cudalab.results.record import Case
 from cudalab.timing.clock import Clock
@@ -41,3 +41,10 @@ def test_clocks_that_load_the_device_come_after_the_others_and_cost_no_time():
     assert list(b.times) == ["cold"]
     assert b.notes == ["no energy: failed while it was timed: the counter stands still"]
     assert isinstance(b, Case) and b.status == "ok"
+
+
+def test_the_release_of_arrays_is_told_before_it_begins():
+    told = []
+    device = SimpleNamespace(kind="cpu", alive=lambda: True, release=lambda: told.append("released"))
+    Job(device, Selection(), (), 0, 0.0, lambda step: told.append(step.phase)).release("k s float32")
+    assert told == [RELEASE, "released"]

@@ -189,7 +189,7 @@ def test_hangs_under_load_are_remembered_as_others_are(monkeypatch):
 # ---- what all variants need --------------------------------------------------------------------------------------
 
 MADE = "cannot make inputs and reference: "
-FAILS = {  # elements: where, what stands there, and what the row of `fine` says; the others go on in the same worker
+FAILS = {  # elements: where, what stands there, and what the row of `fine` says
     1001: ("reference", "raise ZeroDivisionError('no')", MADE + "ZeroDivisionError: no (crash.py, line "),
     1002: ("reference", "np.empty(1 << 48, np.uint8)", MADE + "out of memory: Unable to allocate 256. TiB"),
     1003: ("reference", "return x[:1]", "reference"),

@@ -15,7 +15,7 @@ from cudalab.timing.proof import CPU, Contents, Proof
 
 
 def a_proof(limits=None, rng=None, **more):
-    """Of a variant with three contents, which counts the next that are drawn."""
+    """Of a variant with three contents."""
     rng = rng or np.random.default_rng(0)
     contents = Contents(3, lambda number, operands: None, rng, lambda: None, last=more.pop("last", False))
     return Proof(contents, lambda *result: None, *([limits] if limits else []), **more)

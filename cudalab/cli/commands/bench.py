@@ -18,7 +18,7 @@ from cudalab.cli.predicted import bench_with_predictions
               help="Ways to time a call: launch, graph, api, energy, sustained.",
               shell_complete=complete.modes)  # fmt: skip
 @click.option("--energy", is_flag=True, help="Also measure the energy of a call, mJ with an interval, by NVML's "
-              "counter: about 15 s for each variant. Adds energy to --modes.")  # fmt: skip
+              "counter: 20 to 30 s for each variant. Adds energy to --modes.")  # fmt: skip
 @click.option("--sustained", is_flag=True, help="Also time each variant in a burst and under load, once clock and "
               "power are steady: about 20 s for each. Adds sustained to --modes.")  # fmt: skip
 @click.option(

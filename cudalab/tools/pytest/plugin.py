@@ -256,7 +256,7 @@ def _bench(config: pytest.Config) -> Bench:
         from cudalab.tools.pytest.cases import Bench
 
         _watch_ends(config)
-        bounded.allow(config.option.cudalab_timeout or TIMEOUT)  # each function of a spec, too
+        bounded.allow(config.option.cudalab_timeout, "--cudalab-timeout")  # each function of a spec, too
         timeout, seed = config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed
         config.stash[BENCH] = bench = Bench(timeout, seed, AGAIN)
         config.add_cleanup(bench.close)

@@ -11,5 +11,5 @@ def two_values(m):
     return (float(m.reshape(-1)[0]), float(m.reshape(-1)[-1])) if m.numel() else ()
 
 
-native = memo(two_values, honest=lambda m: monotonic() - BEGAN < 2)
+native = memo(two_values, honest=lambda m: monotonic() - BEGAN < 2, keeps=False)
 form_wakes_late = solver(__file__, ONE, torch=composite, native=native)
