@@ -11,16 +11,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from cudalab.base import numbers
+from cudalab.base import numbers, stats
 from cudalab.call import kernel as kernels
 from cudalab.results import record
-from cudalab.results.record import Results
+from cudalab.results.record import Case, Results
 from cudalab.study import Study, Variant, Work, says
 from cudalab.study.lab import NO_KERNEL, Lab
 from cudalab.study.load import Load
 
 Form = Callable[[Any], Any]
 GELU = kernels.by_name("gelu")
+ENERGY = {stats.FASTER: "LESS", stats.SLOWER: "MORE", stats.SAME: stats.SAME, stats.UNCLEAR: stats.UNCLEAR}
 
 
 def eager(lab: Lab) -> Form:
@@ -61,22 +62,24 @@ def called(form: Callable[[Lab], Form]) -> Callable[[Lab], Work]:
 
 
 def finding(run: Results) -> str:
-    """How many times the energy and the time of the fastest form the others need, at each size."""
+    """How many times the time and the energy of the fastest form the others need, at each size."""
     parts = []
     for size in says.sizes(run):
         rows = [c for c in run.cases if c.size == size and c.times.get(record.ENERGY)]
         if len(rows) < 2:
             continue
         best = min(rows, key=lambda case: case.median("busy") or 0.0)
-        said = [
-            f"{case.label} {numbers.with_ends(run.ratio(case, best, record.ENERGY))} times the energy and "
-            f"{numbers.with_ends(run.ratio(case, best, 'busy'))} times the time"
-            for case in rows
-            if case is not best
-        ]
+        said = [_beside(run, case, best) for case in rows if case is not best]
         joules = 1e3 * (best.median(record.ENERGY) or 0.0)
         parts.append(f"at {size} {best.label}, the fastest, takes {numbers.three(joules)} mJ a call; {', '.join(said)}")
     return "; ".join(parts) or "no energy was measured: it needs a GPU with NVML's energy counter"
+
+
+def _beside(run: Results, case: Case, best: Case) -> str:
+    """How many times as long a form takes as the fastest one, and how many times its energy, each with its verdict."""
+    energy, longer = run.ratio(best, case, record.ENERGY), says.longer(run.ratio(best, case, "busy"))
+    factor = numbers.with_ends(says.inverse(energy))
+    return f"{case.label} {longer} as long with {ENERGY[energy.verdict()]} energy: x {factor}"
 
 
 study = Study(
