@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from cudalab import Launch, blocks, compute_capability, deep_grid
-from cudalab.kernels._h200 import MULTIPROCESSORS
 
 BLOCK = 128  # threads of a block that several rows share, each with a warp or less
 BUSY = 2**16  # threads that keep the memory of a large GPU busy, half of what an H200 holds at 64 registers
@@ -46,16 +45,6 @@ def clusters() -> bool:
     """Whether the GPU has clusters, as those from sm_90 on do. True without a GPU: the CPU imitates them."""
     found = compute_capability()
     return found is None or found >= (9, 0)
-
-
-def teams(rows: int, cols: int, held: int) -> tuple[int, int, int]:
-    """Blocks, rows of a block, and threads of a row, for teams of threads that take one row after another.
-
-    A thread has `held` elements of a row. All threads run at once on an H200, at 64 registers each.
-    """
-    threads = min(power_of_two(blocks(cols, held)), MOST)
-    together = BLOCK // threads if threads <= WARP else 1
-    return min(blocks(rows, together), MULTIPROCESSORS * (MOST // (threads * together))), together, threads
 
 
 def power_of_two(n: int) -> int:
