@@ -245,9 +245,9 @@ __device__ __forceinline__ void held_rows(const NormGradients& a, Rows rows, Tab
             const int first = place<WIDE>(p), i = p * WIDE;
             if (first >= cols) continue;
             // The weight again, from L1: registers are few.
-            *reinterpret_cast<Pack*>(a.dx + row * a.cols + first) =
-                finish<centered, WIDE>(rows.pack_of_x(p), rows.pack_of_dy(p), pack_at<WIDE>(a.weight + first), means,
-                                       weights + i, betas + i);
+            const Pack weight = pack_at<WIDE>(a.weight + first), x = rows.pack_of_x(p), dy = rows.pack_of_dy(p);
+            const Pack dx = finish<centered, WIDE>(x, dy, weight, means, weights + i, betas + i);
+            *reinterpret_cast<Pack*>(a.dx + row * a.cols + first) = dx;
         }
     }
     const auto write = [&](float* partial, const float* sums) {
@@ -300,9 +300,12 @@ __device__ __forceinline__ void long_rows(const NormGradients& a, Table& table) 
         for (int at = 0; at < turns; ++at) {  // of all lanes, since they join their sums
             const int c = place<width>(at);
             float weights[width] = {}, betas[width] = {};
-            if (c < cols)
-                *reinterpret_cast<PackOf<width>*>(a.dx + row * a.cols + c) = finish<centered, width>(
-                    pack_at<width>(x + c), pack_at<width>(dy + c), pack_at<width>(a.weight + c), means, weights, betas);
+            if (c < cols) {
+                const PackOf<width> of_x = pack_at<width>(x + c), of_dy = pack_at<width>(dy + c);
+                const PackOf<width> weight = pack_at<width>(a.weight + c);
+                const PackOf<width> dx = finish<centered, width>(of_x, of_dy, weight, means, weights, betas);
+                *reinterpret_cast<PackOf<width>*>(a.dx + row * a.cols + c) = dx;
+            }
 #pragma unroll
             for (int k = 0; k < width; ++k) {
                 const float w = over_teams(weights[k]), b = centered ? over_teams(betas[k]) : 0.0f;
