@@ -48,11 +48,14 @@ class Interrupted(BaseException):
     """What the process does is no longer wanted: no fault of the code that it runs."""
 
 
-def allow(seconds: float | None) -> None:
-    """Let files that are loaded from now on take so long, and LEAST at least; None: LIMIT, which no option changes."""
+def allow(seconds: float | None, option: str = "--timeout") -> None:
+    """Let files that are loaded from now on take so long, and LEAST at least; None: LIMIT, which no option changes.
+
+    `option`: the one that changes `seconds`, which a message names.
+    """
     global _advice, _limit
     _limit = LIMIT if seconds is None else max(seconds, LEAST)
-    _advice = "does a loop never end?" if seconds is None else "give a longer --timeout"
+    _advice = "does a loop never end?" if seconds is None else f"give a longer {option}"
 
 
 @contextmanager

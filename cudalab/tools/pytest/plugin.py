@@ -256,8 +256,8 @@ def _bench(config: pytest.Config) -> Bench:
         from cudalab.tools.pytest.cases import Bench
 
         _watch_ends(config)
-        bounded.allow(config.option.cudalab_timeout or TIMEOUT)  # each function of a spec, too
         timeout, seed = config.option.cudalab_timeout or TIMEOUT, config.option.cudalab_seed
+        bounded.allow(timeout, "--cudalab-timeout")  # each function of a spec, too
         config.stash[BENCH] = bench = Bench(timeout, seed, AGAIN)
         config.add_cleanup(bench.close)
         config.add_cleanup(lambda: bounded.allow(None))
