@@ -5,6 +5,7 @@ A kernel of your own gets a row of it as a rival: `rivals={"liger": liger_rms_no
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -68,13 +69,13 @@ def swiglu(gate: Any, up: Any) -> Any:
 def rope(x: Any, cos: Any, sin: Any) -> Any:
     """Of a copy, since it turns its arguments in place; it takes keys too, here those of one head.
 
-    The tables have half a head: without `rotary_dim` Liger would turn no more than as many elements.
+    The tables have half a head: a Liger that knows `rotary_dim` (0.8.5) would turn no more than as many elements.
     """
-    from liger_kernel.transformers import functional
+    from liger_kernel.transformers.functional import liger_rope
 
-    head = x.shape[2]
-    queries, keys = (one[None].transpose(1, 2) for one in (x.clone(), x.new_empty(x.shape[0], 1, head)))
-    return functional.liger_rope(queries, keys, cos[None], sin[None], rotary_dim=head)[0].transpose(1, 2)[0]
+    whole = {"rotary_dim": x.shape[2]} if "rotary_dim" in inspect.signature(liger_rope).parameters else {}
+    queries, keys = (one[None].transpose(1, 2) for one in (x.clone(), x.new_empty(x.shape[0], 1, x.shape[2])))
+    return liger_rope(queries, keys, cos[None], sin[None], **whole)[0].transpose(1, 2)[0]
 
 
 FORMS: dict[tuple[str, ...], Callable[..., Any]] = {  # by a kernel of the lab and its inputs

@@ -15,11 +15,11 @@ from math import prod
 
 import numpy as np
 
-from cudalab.checks import nans, thresholds
+from cudalab.checks import nans, subnormals, thresholds
 from cudalab.checks.expected import Expected, Invalid, results
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, DType
-from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN, NEGATIVE, PEAK, SCALARS
+from cudalab.spec.inputs import CHARACTERS, INFINITE, NAN, NEGATIVE, PEAK, SCALARS, SUBNORMAL
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
 from cudalab.spec.sized import AFFORDABLE
 
@@ -48,7 +48,7 @@ PART = 4  # one with longer rows may have so many times fewer
 def _ends(x: np.ndarray, scale: float) -> np.ndarray:
     """Put the largest value first and the smallest last in a row, and the other way round in the next row."""
     found = x.copy()
-    if x.ndim and x.shape[-1]:
+    if x.ndim:
         rows = found.reshape(-1, x.shape[-1])
         rows[0::2, 0], rows[0::2, -1] = 32, -32
         rows[1::2, 0], rows[1::2, -1] = -32, 32
@@ -74,7 +74,7 @@ def _sorted(x: np.ndarray, falling: bool) -> np.ndarray:
     A lane has each p-th place of a row, for the largest power of two p below its length: a thread of a block of p, or
     of fewer, meets the largest values one after another.
     """
-    if not x.ndim or not x.size:
+    if not x.ndim:
         return x
     places = np.arange(x.shape[-1])
     p = 1 << max((places.size - 1).bit_length() - 1, 0)
@@ -108,7 +108,7 @@ def _peaks(x: np.ndarray, most: float) -> np.ndarray:
 
     Each place is such a peak in some row, if there are rows enough; the last one is in the first row.
     """
-    if not x.ndim or not x.size:
+    if not x.ndim:
         return x
     rows = x.reshape(-1, x.shape[-1])
     cols = rows.shape[-1]
@@ -121,7 +121,7 @@ def _peaks(x: np.ndarray, most: float) -> np.ndarray:
 
 def _masked(x: np.ndarray, part: float) -> np.ndarray:
     """-inf at this part of the places of each row, as a mask puts it there; one value of a row always stays."""
-    if not x.ndim or not x.size:
+    if not x.ndim:
         return x
     rows = x.reshape(-1, x.shape[-1])
     hidden = np.abs(rows) * 4096 % 1 < part
@@ -136,7 +136,7 @@ def _throughout(x: np.ndarray, value: float) -> np.ndarray:
     return found.reshape(x.shape)
 
 
-MAKERS: dict[str, Make] = {
+_MAKERS: dict[str, Make] = {
     "zeros": lambda x, scale: _zeros(x),
     "negative": lambda x, scale: -2 * np.abs(x) - 128,  # whose exponential is 0 in float32
     "large": lambda x, scale: x * scale,
@@ -153,6 +153,14 @@ MAKERS: dict[str, Make] = {
     NAN: nans.scattered,
     PEAK: _peaks,
 }
+
+
+def _or_empty(make: Make) -> Make:
+    """What makes an array without elements of one without elements."""
+    return lambda x, scale: make(x, scale) if x.size else x
+
+
+MAKERS = {which: _or_empty(make) for which, make in _MAKERS.items()}
 _OF_INTEGERS = ("zeros", "negative", "ties", "rising", "falling", "positive", SCALARS)
 
 
@@ -244,7 +252,7 @@ def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) ->
         return drawn
     kind = DTYPES[drawn[names[0]].dtype.name]
     if (not kind.floating and which not in _OF_INTEGERS) or (
-        kind.complex and which in ("low", "masked", NAN, *INFINITE)
+        kind.complex and which in ("low", "masked", NAN, SUBNORMAL, *INFINITE)
     ):
         return drawn
     rng = np.random.default_rng((seed, CHARACTERS.index(which)))
@@ -252,6 +260,8 @@ def arrays(kernel: Kernel, shape: Shape, dtype: DType, which: str, seed: int) ->
         values = thresholds.values(kernel, drawn, kind)
         given = drawn | {name: thresholds.scattered(drawn[name], values, rng) for name in names}
         return given if defined(kernel, dtype, given, which) and thresholds.steady(kernel, dtype, given) else drawn
+    if which == SUBNORMAL:
+        return drawn | subnormals.inputs(kernel, dtype, drawn, names, rng)
     peaks = next(most for bits, most in _PEAKS if (kind.precision or 0) >= bits)
     scales = {
         "large": _LARGE.get(kind.name, _LARGE_OTHERS), "tiny": _TINY.get(kind.name, (2.0**-30,)), "masked": _MASKED,

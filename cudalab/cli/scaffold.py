@@ -81,7 +81,8 @@ def _copied(path: Path, like: str) -> dict[Path, str]:
 
 def _scaffolded(path: Path) -> dict[Path, str]:
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is not a regular file; put the source itself there")
+        what = "a folder" if path.is_dir() else "not a regular file"
+        raise InputError(f"{path} is {what}; name a .cu file")
     if not path.is_file():
         beside = f"write it first, or copy one of the lab's: cudalab new {shlex.quote(str(path))} --like softmax"
         raise InputError(f"no file {path}; {beside}")

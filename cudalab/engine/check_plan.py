@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cudalab.base.globs import split
-from cudalab.checks import characters, counters, hard_inputs, inputs, many_blocks, misaligned, other_scalars
+from cudalab.checks import characters, counters, hard_inputs, inputs, many_blocks, misaligned, other_scalars, subnormals
 from cudalab.engine.groups import HUGE, MANY, SAME, Group
 from cudalab.engine.plan import with_dtypes
 from cudalab.spec.dtype import DType
-from cudalab.spec.inputs import PEAK
+from cudalab.spec.inputs import PEAK, SUBNORMAL
 from cudalab.spec.kernel import Kernel, Shape
 
 QUICK = 1 << 16  # values of 32 bits that a bench tries
@@ -93,7 +93,11 @@ def _characters(name: str, kernel: Kernel, kind: DType) -> list[Group]:
     shape, chosen = characters.at(kernel), characters.chosen(kernel)
     if not shape or not chosen or not characters.apply(kernel, shape, kind):
         return []
-    at = [(characters.longest(kernel) if which == PEAK else shape, which) for which in chosen]
+    at = [
+        (characters.longest(kernel) if which == PEAK else shape, which)
+        for which in chosen
+        if which != SUBNORMAL or kind.name in subnormals.KINDS
+    ]
     return [
         Group(kernel, f"{'x'.join(map(str, one))}, {which}", one, kind, values=which, awkward=True, alias=name)
         for one, which in at

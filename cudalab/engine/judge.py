@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cudalab.base.errors import message_of
-from cudalab.checks import allowance, characters, hard_inputs, nans, parity
+from cudalab.checks import allowance, characters, hard_inputs, nans, parity, subnormals
 from cudalab.checks.expected import Expected
 from cudalab.device.arrays import as_plain
 from cudalab.device.operands import pieces
@@ -19,7 +19,7 @@ from cudalab.engine.groups import MANY, SAME, Group
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
 from cudalab.results.record import Parity
-from cudalab.spec.inputs import CHARACTERS, NAN
+from cudalab.spec.inputs import CHARACTERS, NAN, SUBNORMAL
 from cudalab.spec.kernel import Budget, Kernel
 
 SMALL = 1 << 16  # bytes of an output that is always compared in full
@@ -74,7 +74,10 @@ class Judge:
         if self._group.values not in (*CHARACTERS, MANY, SAME):
             return found
         arrays, want = self._contents.arrays[0], self._contents.want(0)
-        return allowance.widened(self._kernel, self._dtype, arrays, want, found, self._seed)
+        found = allowance.widened(self._kernel, self._dtype, arrays, want, found, self._seed)
+        if self._group.values == SUBNORMAL:
+            return subnormals.widened(self._kernel, self._dtype, arrays, found, whose)
+        return found
 
     def compare(self, output: Any, label: str, contents: int = 0, digest: int | None = None) -> Parity:
         """Compare an output with the reference for these contents. Bits are compared once.

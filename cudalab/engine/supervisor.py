@@ -291,7 +291,7 @@ class Supervisor:
         step = ended.step
         if ended.hung:
             doing = f"{step.label} ({step.phase})" if step.label else step.phase
-            cause = "does the compiler end in a shell?" if step.phase == "compile" else "does a loop never end?"
+            cause = "does the compiler hang, typed in a shell?" if step.phase == "compile" else "does a loop never end?"
             reason = f"{doing} {ended.how} and was stopped; {cause} else give a longer --timeout"
         else:
             doing = f"ran {step.label} ({step.phase})" if step.label else f"was at: {step.phase}"

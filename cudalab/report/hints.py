@@ -35,7 +35,7 @@ def budgets(run: Results) -> list[str]:
         for case in cases:
             if case.status == record.WRONG and case.parity is not None and case.parity.wrong:  # no stray write
                 needed = inf if case.parity.needed is None else case.parity.needed
-                if needed <= enough.get((kernel, case.dtype), 0):
+                if not case.composed and needed <= enough.get((kernel, case.dtype), 0):
                     continue
                 field = "" if case.parity.largest == inf else "composed" if case.composed else "peers"
                 found.setdefault((kernel, field), {})[case.label] = None
@@ -75,7 +75,12 @@ def _proposed(run: Results) -> dict[tuple[str, str], tuple[float, str]]:
             f"{kernel} {dtype}: numpy {numbers.ulp(numpy)} ULP, yours {numbers.ulp(ours)}: Budget({enough:g}) takes "
             "both, if they differ by rounding alone"
         )
-        libraries = "" if False in wrong else f"; for NumPy and libraries alone: peers=Budget({enough:g}, why=...)"
+        libraries = (
+            ""
+            if False in wrong
+            else f"; for NumPy and libraries alone, or where the spec has peers= already: "
+            f"peers=Budget({enough:g}, why=...)"
+        )
         told[kernel, dtype] = enough, f"{line}{libraries}."
     return told
 

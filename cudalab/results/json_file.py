@@ -6,6 +6,7 @@ version does not know is refused: dropping it would lose it when the run is save
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from math import inf
@@ -56,13 +57,30 @@ def decoded(data: bytes, path: str) -> Results:
             msgspec.json.decode(data)  # raises where only the beginning is JSON
             raise foreign(path) from None
         checked(head, path)
-        if head.version == VERSION:
-            return _with_infinity(msgspec.json.decode(data, type=Results))
-        return run_of(msgspec.json.decode(data), path)
+        known = head.version == VERSION
+        run = (
+            _with_infinity(msgspec.json.decode(data, type=Results))
+            if known
+            else run_of(msgspec.json.decode(data), path)
+        )
+        refuse_repeated(data)
+        return run
     except msgspec.ValidationError as error:
         raise invalid(error, path) from None
     except UNREADABLE as error:
         raise unreadable(error, data, path) from None
+
+
+def refuse_repeated(data: bytes) -> None:
+    """Raise msgspec.ValidationError where an object of valid JSON has a key twice: one of its values would be lost."""
+
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            twice = short(next(name for i, name in enumerate(names) if name in names[:i]))
+            raise msgspec.ValidationError(f"an object has the key {twice} twice; delete the value that is not meant")
+
+    json.loads(data, object_pairs_hook=once, parse_int=str, parse_float=str)  # numbers of any length, not converted
 
 
 def checked(head: Head, path: str) -> None:

@@ -36,7 +36,9 @@ def decoded(data: bytes, path: str) -> Results:
 
 def _line(number: int, line: bytes, data: bytes, path: str) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(line, type=dict[str, Any])
+        tree = msgspec.json.decode(line, type=dict[str, Any])
+        json_file.refuse_repeated(line)
+        return tree
     except msgspec.ValidationError as error:
         raise json_file.invalid(ValueError(f"line {number}: {error}"), path) from None
     except json_file.UNREADABLE as error:

@@ -16,10 +16,11 @@ INFINITE = ("neginf", "posinf")  # rows of an infinity throughout
 NAN = "nan"  # one NaN in every other row
 NEGATIVE = "negative"
 PEAK = "peak"  # few large values, at other places in each row, among tiny ones
+SUBNORMAL = "subnormal"  # where they change the results of a kernel, which then does not take them for 0
 SCALARS = "scalars"  # a quarter of the values are those of scalars, of either sign
 CHARACTERS = (
     "zeros", NEGATIVE, "large", "tiny", "ties", "ends", "rising", "falling", "positive", "masked", *INFINITE, NAN,
-    "low", PEAK, SCALARS,
+    "low", PEAK, SUBNORMAL, SCALARS,
 )  # fmt: skip
 
 

@@ -189,6 +189,10 @@ def test_the_command_line_says_so(tmp_path, monkeypatch, text, says):
     (tmp_path / "spec.py").write_text(text)
     assert says in refused("check", tmp_path / "spec.py", "--timeout", "0.1")
     assert bounded._limit == bounded.LIMIT and "--timeout" not in bounded._advice
+    monkeypatch.setattr(bounded, "_limit", bounded.LIMIT)
+    monkeypatch.setattr(bounded, "_advice", "")
+    bounded.allow(6, "--cudalab-timeout")
+    assert bounded._advice == "give a longer --cudalab-timeout"
 
 
 @pytest.mark.process

@@ -10,7 +10,7 @@ from small_groups import planned
 from specs import spec
 
 from cudalab import Budget, Out, Scalar, SpecError
-from cudalab.checks import allowance, characters
+from cudalab.checks import allowance, characters, subnormals
 from cudalab.checks.expected import Expected
 from cudalab.checks.parity import compare
 from cudalab.spec.dtype import dtype
@@ -220,7 +220,35 @@ def test_inputs_keep_their_shape_and_rows_are_infinite_throughout(shape):
     made = {which: characters.MAKERS[which](np.ones(shape), np.inf) for which in ("rising", "falling", "posinf")}
     assert {x.shape for x in made.values()} == {shape}
     assert np.isinf(made["posinf"]).reshape(-1, shape[-1] if shape else 1)[::2].all()
-    assert {characters.MAKERS[which](np.ones(0), 1).shape for which in ("rising", "falling")} == {(0,)}
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (3, 0)])
+def test_an_array_without_elements_stays_as_it_is(shape):
+    assert {make(np.ones(shape), 1.0).shape for make in characters.MAKERS.values()} == {shape}
+
+
+@pytest.mark.parametrize(("reference", "budget", "tried"), [
+    (lambda x: x.sum(axis=1), Budget(64), True),
+    (lambda x: x.max(axis=1), Budget(0), True),
+    (lambda x: x[:, 0] / np.sqrt((x * x).mean(axis=1) + 1e-5), Budget(4), True),
+    (lambda x: np.sqrt((x * x).sum(axis=1)), Budget(4), False),  # float32 has no squares of them
+    (lambda x: (x / np.sqrt((x * x).sum(axis=1, keepdims=True)))[:, 0], Budget(4), False),
+    (lambda x: np.exp(x).sum(axis=1), Budget(4), False),
+    (lambda x: x.sum(axis=1), Budget(4, 1e-6), False),
+])  # fmt: skip
+def test_subnormal_inputs_show_a_kernel_that_takes_them_for_0_and_are_not_tried_elsewhere(
+    tmp_path, reference, budget, tried
+):
+    k = kernel(tmp_path, reference, shapes={"x": "rows cols", "y": "rows"}, budgets={"float32": budget})
+    given = made(k, "subnormal")
+    assert bool((np.abs(given["x"]) < 2.0**-126).all()) == tried
+    if tried:
+        want, budgets = Expected(k, given), {"y": budget}
+        own, peers = (subnormals.widened(k, F32, given, budgets, whose)["y"] for whose in ("budgets", "peers"))
+        due = want.compute("y", {})
+        assert compare(due.astype(np.float32), due, F32, own).ok
+        assert not compare(np.zeros(8, np.float32), due, F32, own).ok
+        assert compare(np.zeros(8, np.float32), due, F32, peers).ok != budget.exact
 
 
 def settled(tmp_path, got, due, budget, **more):

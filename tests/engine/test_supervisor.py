@@ -80,7 +80,9 @@ def test_a_variant_that_fails_costs_its_row_and_no_worker(workers):
         os.kill(workers[0].pid, 0)
 
 
-@pytest.mark.parametrize(("phase", "asks"), [("compile", "does the compiler end in a shell?"), ("first run", "a loop")])
+@pytest.mark.parametrize(
+    ("phase", "asks"), [("compile", "does the compiler hang, typed in a shell?"), ("first run", "a loop")]
+)
 def test_what_hangs_is_told_what_to_look_at(phase, asks):
     ended = Ended("did not end within 8 s", Step("g", phase, "host:k"), hung=True)
     assert asks in supervisor.Supervisor._death(None, ended).reason

@@ -206,7 +206,11 @@ def test_json_lines_that_are_cut_off_between_lines_or_have_a_bad_one(run, tmp_pa
         cudalab.load(path)
     path = tmp_path / "r.jsonl"
     lines = formats.encoded(run, "jsonl").split(b"\n")
-    for broken, message in ((b"{]", "line 3: JSON is malformed"), (b"[1]", "line 3: Expected `object`")):
+    for broken, message in (
+        (b"{]", "line 3: JSON is malformed"),
+        (b"[1]", "line 3: Expected `object`"),
+        (b'{"a": 1, "a": 2}', "line 3: an object has the key 'a' twice"),
+    ):
         path.write_bytes(b"\n".join([*lines[:2], broken, *lines[3:]]))
         with pytest.raises(InputError, match=message):
             cudalab.load(path)

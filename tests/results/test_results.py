@@ -162,6 +162,11 @@ def test_a_check_of_all_values_keeps_the_curve(tmp_path):
             '"name": ""}, "kind": "banana"}',
             "kind is 'banana', not one of bench, check, study",
         ),
+        (
+            '{"format": "cudalab-results", "version": 5, "created": "", "options": {"seed": 1, "seed": 2}, "machine": '
+            '{"device": "cpu", "name": ""}}',
+            "an object has the key 'seed' twice; delete the value that is not meant",
+        ),
         ('{"cudalab": {"version": 2}, "benchmarks": []}', "written for another tool; give the results file"),
         ("  ", "is empty; write one with"),
         ('""" a text """', "is not a results file: JSON is malformed"),

@@ -107,10 +107,10 @@ class Several(Session):
             rooms[number] = fit.Room(
                 one.ready.machine, one.ready.free, labels, self.setup.modes, at_once, one.most, one.memory // beside
             )
-        least = min(rooms, key=lambda number: rooms[number].within(group.fit))
+        least = min(rooms, key=lambda number: (rooms[number].within(group.fit), rooms[number].free))
         host = min((room.host for room in rooms.values() if room.host), default=0)
         what = "actors" if rooms[least].machine.device == "cpu" else "GPUs"
-        said = f"the same for all {len(rooms)} {what}, of which {self._names[least]} has the least memory"
+        said = f"the same for all {len(rooms)} {what}; none has less free memory than {self._names[least]}"
         return replace(rooms[least], host=host, said=said if len(rooms) > 1 else "")
 
     @property

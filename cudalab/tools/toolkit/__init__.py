@@ -26,12 +26,12 @@ PIP_ENDS = 3600.0  # seconds; a download may be slow
 LINES = 15  # of pip's message that are shown
 
 UNREACHED = re.compile(  # what pip and uv say of an index that does not answer, or of a file that is cut off
-    r"Retrying \(Retry\(|No matching distribution|is invalid\.$|IncompleteRead|Connection|[Pp]roxy|timed out|"
+    r"No matching distribution|is invalid\.$|IncompleteRead|Connection|[Pp]roxy|timed out|"
     r"[Ff]ailed to (fetch|download|extract)|error sending request|HASHES|SSLError|no versions of",
     re.MULTILINE,
 )
 WITHOUT_INDEX = (
-    "Nothing was changed. Is the package index reachable (HTTPS_PROXY, pip's index-url)? Without a network, bring the "
+    "This step changed nothing. Is the package index reachable (HTTPS_PROXY, pip's index-url)? Without a network, bring the "
     "packages in a folder: docs/install.md, under Without a network"
 )
 NEWEST = 99  # a minor version that is beyond all

@@ -362,7 +362,7 @@ def test_a_size_that_fits_is_found_once_for_all_by_the_gpu_with_the_least_memory
     alone, said = fitted((20 * gib, 0))
     assert "for all" not in said
     shape, said = fitted((40 * gib, 0), (20 * gib, 0), (30 * gib, 0), every=True)
-    assert shape == alone and "the same for all 3 GPUs, of which GPU-1 on host1 has the least memory" in said
+    assert shape == alone and "the same for all 3 GPUs; none has less free memory than GPU-1 on host1" in said
     shape, said = fitted((40 * gib, 64 * gib), (40 * gib, gib // 16))
     assert shape < alone and "of the machine's memory" in said  # that of host1 bounds it
 
