@@ -71,9 +71,10 @@ def near(label, needed, allowed=2.0, dtype="float32"):
 )
 def test_a_budget_is_proposed_where_rounding_alone_exceeds_the_present_one(numpy, ours, ulp):
     found = run(near("numpy", numpy), near("host:a", ours), near("host:a", 1.0))
+    peers = f"; for NumPy and libraries alone, or where the spec has peers= already: peers=Budget({ulp}, why=...)"
     says = [
         f"gelu float32: numpy {numpy} ULP, yours {ours}: Budget({ulp}) takes both, if they differ by rounding alone"
-        f"{'' if ours > 2 else f'; for NumPy and libraries alone: peers=Budget({ulp}, why=...)'}."
+        f"{'' if ours > 2 else peers}."
     ]
     assert not ulp or hints.budgets(found) == []
     assert hints.proposals(found) == (says if ulp else [])
