@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from cudalab.base import numbers
 from cudalab.base.memo import kept
-from cudalab.base.stats import Ratio
 from cudalab.report import columns
 from cudalab.report.html import draw, overview, roofline
 from cudalab.report.html.figures import Figure
@@ -30,13 +28,13 @@ What these tables do not say:
 - In a file of one process the fastest rival is chosen by the same times that it is compared by: of several that are
   equally fast the luckiest is taken. So is our entry where no *api* time names the one that a call runs. In a file of
   several processes the first chooses, and the others judge.
-- Every time has that of an empty pair of events in it, which depends on the host: 1.3 µs on those with one GPU, 2.9 µs
-  on one with four. Short times of two files compare only where it is equal.
+- Every time has that of an empty pair of events in it, which depends on the host and is in the last column of *Files*.
+  Short times of two files compare only where it is equal.
 - An interval counts what differs between the processes of its file, and says nothing about other kernels, sizes or
   cards. With one process what is usual stands in for it, and states of a variant are not seen: torch.compile can change
   by several percent from process to process.
-- A kernel that reads more than it writes can be above 100 % of the copy (`sum` in float32, `gelu_backward`, `add2d`),
-  but need not be. The share is not stable to 0.1 %: it moves by some 2 % between machines.
+- A kernel that reads more than it writes can be above 100 % of the copy, but need not be. The share is not stable to
+  0.1 %: it moves by some 2 % between machines.
 - Our entries were tuned on an H200, for these shapes."""
 ROOFLINE = """\
 A point is a cold time. Bytes limit by the best copy of the runs, which was measured, and by the memory's bandwidth on
@@ -121,17 +119,13 @@ def summary(card: Card) -> str:
     lines = []
     for name in sorted(found, key=lambda name: mean.value if (mean := means[name]) else 0.0):
         counts = [peers.counts(found[name][kind]) for kind in KINDS]
-        lines.append([f"[{name}]({card.name}/{name}.md){card.marks(runs[name])}", value(means[name]), *counts])
+        lines.append([f"[{name}]({card.name}/{name}.md){card.marks(runs[name])}", peers.said(means[name]), *counts])
     lines += [
         [name, committed.NOT_YET, *[columns.NOT_MEASURED] * len(KINDS)] for name in find.kernels() if name not in found
     ]
     every = {kind: [row for rows in found.values() for row in rows[kind]] for kind in KINDS}
-    lines.append(["**all**", value(peers.mean(every["cold"])), *map(peers.counts, every.values())])
+    lines.append(["**all**", peers.said(peers.mean(every["cold"])), *map(peers.counts, every.values())])
     return table(["kernel", "cold, geometric mean", *map(kernel.in_words, KINDS)], lines)
-
-
-def value(mean: Ratio | None) -> str:
-    return numbers.with_ends(mean) if mean else columns.NOT_MEASURED
 
 
 def files(card: Card) -> str:
@@ -141,9 +135,9 @@ def files(card: Card) -> str:
         processes = max((len(p) for case in run.cases for p in case.processes.values()), default=1)
         lines.append([
             f"[{name}]({kernel.results(card, name, '..')}){card.marks(run)}", run.created[:16].replace("T", " "),
-            run.machine.name, str(run.machine.details.get("driver", "-")),
-            f"`{run.commit[:12]}{'+' * run.commit.endswith('+')}`" if run.commit else "-", str(processes),
-            event_pair(run),
+            run.machine.name, str(run.machine.details.get("driver", columns.NOT_MEASURED)),
+            f"`{run.commit[:12]}{'+' * run.commit.endswith('+')}`" if run.commit else columns.NOT_MEASURED,
+            str(processes), event_pair(run),
         ])  # fmt: skip
     commits = {run.commit for run in runs.values()}
     said = ["Commit `-`: the file does not say it."] * ("" in commits)
@@ -156,4 +150,4 @@ def files(card: Card) -> str:
 def event_pair(run: Results) -> str:
     """What two events with nothing between them take on the file's machine, in µs."""
     taken = run.calibration.get("empty event pair")
-    return f"{1e6 * median(taken):.1f}" if taken else "-"
+    return f"{1e6 * median(taken):.1f}" if taken else columns.NOT_MEASURED

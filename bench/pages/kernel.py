@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from math import prod
 
-from cudalab import backends
 from cudalab.base import numbers
 from cudalab.report import columns
 from cudalab.report.html import roofline
@@ -14,11 +14,10 @@ from cudalab.results import limit, marks, record, rivals
 from cudalab.results.record import Case, Results
 from cudalab.spec import cuda_source, find
 from cudalab.spec.comments import blank_comments
-from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Kernel
-from pages import committed, peers
+from pages import committed, errors, peers
 from pages.committed import Card, legend, table
-from pages.peers import KINDS, VERDICTS, Row
+from pages.peers import KINDS, VERDICTS, Group, Row
 
 SAYS = {
     "cold": "One run with an empty L2 cache.",
@@ -42,23 +41,26 @@ SHARES = (
 BOLD = (
     "Times are medians in µs. **Bold**: the rival that was fastest in the first process, with which ours is compared."
 )
-LADDER = "What each entry gains over the one before it, cold, at the largest size. **Bold**: the one compared above."
-ULP = "Against float64, over all sizes. Near 0 a ULP is tiny: there the absolute part of a budget allows large errors."
-GAIN = ("times as fast as the entry before", "verdict")
+LADDER = (
+    "Our entries at the largest size, cold, each beside the fastest of those above it. An entry may be for other "
+    "sizes. **Bold**: the one compared above."
+)
+ALL_SIZES = "All sizes, cold, µs:"
+GAIN = ("times as fast as the fastest above", "verdict")
 # A line that may stand between an entry and the comment above it: empty, a macro, a declaration such as a `constexpr`.
 BETWEEN = re.compile(r"\s*|#define .*|[^\s/{}][^{}]*[;>]\s*(//.*)?")
+ONE_CALL = re.compile(r"[^{;]*\{\s*(\w+)(?:<[^;{}]*>)?\([^;{}]*\);\s*\}")  # the rest of a function, behind its name
 SENTENCE = re.compile(r".*?(?:\.(?=\s+[^a-z]|\s*$)|$)")
 
 
 def page(card: Card, run: Results) -> str:
     """The whole page; of a file without times of rivals, without the tables of times."""
     kernel = find.kernel(run.cases[0].kernel)
-    found = {kind: rows for kind in KINDS if (rows := peers.rows(run, kind))}
     parts = [f"# {kernel.name} on the {run.machine.name}", *about(card, run, kernel), "## Against the fastest rival"]
-    parts += compared(run, found) if found else ["No rival was timed."]
+    parts += compared(run)
     parts += ["## Roofline", limits(run), picture(card, kernel, "roofline")]
     parts += ["## From plain to fast", *ladder(run, kernel)]
-    parts += ["## Errors and budgets", errors(run), checks(card, kernel)]
+    parts += ["## Errors and budgets", errors.listed(run), checks(card, kernel)]
     plots = [picture(card, kernel, chart) for chart in CHARTS if chart != "roofline"]
     parts += ["## Plots", *plots] if any(plots) else []
     return legend("\n\n".join(filter(None, parts)))
@@ -66,23 +68,41 @@ def page(card: Card, run: Results) -> str:
 
 def about(card: Card, run: Results, kernel: Kernel) -> list[str]:
     """What the kernel does, what bounds it, and where the numbers come from."""
-    case = max((c for c in run.cases if c.backend in rivals.OURS), key=lambda c: c.nbytes)
+    case = max((c for c in run.cases if c.backend in rivals.OURS), key=elements)
     moved, bus = f"{numbers.amount(case.nbytes)}B", roofline.memory_bus(run.machine)
     if limit.computes(case, run.machine):
         bound = f"operations: {numbers.amount(case.flops)}FLOP on {moved}, {case.flops / case.nbytes:,.0f} a byte"
     else:
         bound = f"memory: it reads and writes {moved}"
         bound += f", {numbers.three(1e6 * case.nbytes / bus.rate)} µs at {numbers.amount(bus.rate)}B/s" if bus else ""
-    used = {"driver": run.machine.details.get("driver", "-"), **run.machine.versions}
+    used = {"driver": run.machine.details.get("driver", columns.NOT_MEASURED), **run.machine.versions}
     versions = [f"{n} {used[n]}" for n in ("driver", "torch", "triton", "cupy", "pycuda") if n in used]
     sizes = {c.size: " x ".join(f"{n:,}" for n in c.shape) for c in run.cases}
     return [
         f"`{kernel.name}`: {escaped(kernel.summary)}.",
-        f"At `{case.size}` in {case.dtype} it is bound by {bound}. Small sizes are bound by the start of a kernel.",
+        f"At `{case.size}` in {case.dtype} it is bound by {bound}.{of_launch(run, case.dtype)}",
         f"Sizes: {', '.join(f'{name} is {shape}' for name, shape in sizes.items())}.",
         f"[Source](../../{kernel.cu.resolve().relative_to(committed.ROOT)}) · [results]({results(card, kernel.name)})"
         f"{card.marks(run)} of {', '.join([run.created[:10], *versions])} · [all kernels](../{card.name}.md)",
     ]
+
+
+def elements(case: Case) -> int:
+    """By how many elements a size is large: of two with as many the first is taken, whatever else they read."""
+    return prod(case.shape)
+
+
+def of_launch(run: Results, dtype: str) -> str:
+    """The sizes at which the launch is much of our cold time, as a sentence; "" if there are none."""
+    found = [
+        f"`{case.size}`"
+        for cases in run.groups().values()
+        if (case := rivals.ours(run, cases, "cold"))
+        and case.dtype == dtype
+        and "~" in marks.signs(run, case, cases, "cold")
+    ]
+    named = " and ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))
+    return f" At {named} much of the time is launch and timer." if found else ""
 
 
 def results(card: Card, name: str, up: str = "../..") -> str:
@@ -90,12 +110,18 @@ def results(card: Card, name: str, up: str = "../..") -> str:
     return f"{up}/bench/results/{card.name}/{name}.json"
 
 
-def compared(run: Results, found: dict[str, list[Row]]) -> list[str]:
-    """The verdicts, a table for each kind of time, and what their marks say."""
+def compared(run: Results) -> list[str]:
+    """The verdicts, a table for each kind of time that a rival has, and what their marks say."""
+    found = {kind: peers.rows(run, kind) for kind in KINDS}
+    alone = {kind: peers.uncompared(run, kind) for kind in KINDS}
+    there = [kind for kind in KINDS if found[kind] or alone[kind]]
+    if not there:
+        return ["No rival was timed."]
     ran = (c.label for c in run.cases if c.backend not in rivals.NO_RIVALS and c.status != record.SKIPPED)
     names = list(dict.fromkeys(ran))
-    tables = [part for kind, rows in found.items() for part in times(kind, rows, names)]
-    return [summary(found), missing(run, found.get("cold", [])), *tables, marked(found.values())]
+    tables = [part for kind in there for part in times(kind, found[kind], alone[kind], names)]
+    borne = marked(group for kind in there for group in (*found[kind], *alone[kind]))
+    return [summary({kind: found[kind] for kind in there}), *tables, borne]
 
 
 def summary(found: dict[str, list[Row]]) -> str:
@@ -104,36 +130,45 @@ def summary(found: dict[str, list[Row]]) -> str:
     for kind, rows in found.items():
         verdicts, mean = peers.counts(rows).split(" / "), peers.mean(rows)
         counted = verdicts if len(verdicts) > 1 else [columns.NOT_MEASURED] * len(VERDICTS)
-        lines.append([in_words(kind), str(len(rows)), *counted, numbers.with_ends(mean) if mean else "-"])
+        lines.append([in_words(kind), str(len(rows)), *counted, peers.said(mean)])
     return table(["time", "rows", *VERDICTS, "times as fast, geometric mean"], lines)
 
 
-def missing(run: Results, compared: list[Row]) -> str:
-    """The sizes and dtypes without a comparison of cold times."""
-    there = {row.ours.group for row in compared}
-    left = [cases for group, cases in run.groups().items() if group not in there]
-    said = [f"{cases[0].size} {cases[0].dtype}" for cases in left]
-    return f"Not compared cold, since ours or every rival has no time: {', '.join(said)}." if said else ""
+def times(kind: str, rows: list[Row], alone: list[Group], names: list[str]) -> list[str]:
+    """The table of a kind of time: ours beside every rival, those first that win most rows; losses first.
 
-
-def times(kind: str, rows: list[Row], names: list[str]) -> list[str]:
-    """The table of a kind of time: ours beside every rival, those first that win most rows; losses first."""
+    What is not compared comes last.
+    """
     wins, lines = Counter(row.peer.label for row in rows), []
     names = sorted(names, key=lambda name: -wins[name])
-    for row in rows:
-        line = {"size": row.ours.size, "dtype": row.ours.dtype, "verdict": row.verdict}
-        line["times as fast"] = f"{numbers.ratio(row.ratio)} ({numbers.ends(row.ratio.low, row.ratio.high)})"
-        line["ours"] = f"{short(row.ours)} {row.time(row.ours)}"
-        cases = {case.label: case for case in row.cases}
-        lines.append(line | {in_words(name): cell(row, cases.get(name)) for name in names})
+    for group in (*rows, *alone):
+        line = {"size": group.cases[0].size, "dtype": group.cases[0].dtype}
+        line |= verdict(group) if isinstance(group, Row) else unknown(group)
+        cases = {case.label: case for case in group.cases}
+        lines.append(line | {in_words(name): cell(group, cases.get(name)) for name in names})
     return [f"### {in_words(kind).capitalize()}", SAYS[kind], of_columns(lines)]
 
 
-def cell(row: Row, case: Case | None) -> str:
-    """A rival's time, in bold if it is the fastest; what is wrong with it if it has none."""
-    if case is None or not case.times.get(row.kind):
+def verdict(row: Row) -> dict[str, str]:
+    """The comparison and our time."""
+    ratio = f"{numbers.ratio(row.ratio)} ({numbers.ends(row.ratio.low, row.ratio.high)})"
+    return {"verdict": row.verdict, "times as fast": ratio, "ours": f"{short(row.ours)} {row.time(row.ours)}"}
+
+
+def unknown(group: Group) -> dict[str, str]:
+    """Why there is no comparison, and our time if we have one."""
+    if ours := rivals.ours(group.run, group.cases, group.kind):
+        return {"verdict": "no rival has a time", "ours": f"{short(ours)} {group.time(ours)}"}
+    broken = [without_time(case) for case in group.cases if case.backend in rivals.OURS and not case.old]
+    said = next((status for status in broken if status != columns.NOT_MEASURED), columns.NOT_MEASURED)
+    return {"verdict": "ours has no time", "ours": said}
+
+
+def cell(group: Group, case: Case | None) -> str:
+    """A rival's time, in bold if it is the one of the comparison; what is wrong with it if it has none."""
+    if case is None or not case.times.get(group.kind):
         return without_time(case) if case else columns.NOT_MEASURED
-    return f"**{row.time(case)}**" if case is row.peer else row.time(case)
+    return f"**{group.time(case)}**" if isinstance(group, Row) and case is group.peer else group.time(case)
 
 
 def without_time(case: Case) -> str:
@@ -149,9 +184,9 @@ def in_words(name: str) -> str:
     return name.replace("_", " ").replace(":", ", ")
 
 
-def marked(found: Iterable[list[Row]]) -> str:
+def marked(groups: Iterable[Group]) -> str:
     """What the marks on the times of some rows say, and the bold ones."""
-    borne = (marks.signs(row.run, case, row.cases, row.kind) for rows in found for row in rows for case in row.cases)
+    borne = (marks.signs(group.run, case, group.cases, group.kind) for group in groups for case in group.cases)
     said = [f"`{line[0]}` {line[2:]}" for line in marks.explained(borne)]
     return " ".join([BOLD, *said])
 
@@ -190,49 +225,98 @@ def reached(run: Results, cases: list[Case], case: Case) -> dict[str, str]:
     return found | {"% limit": columns.of_limit(run, case)}
 
 
-def of_columns(lines: list[dict[str, str]]) -> str:
+def of_columns(lines: list[dict[str, str]], left: int = 3) -> str:
     """A table of lines, each with its cells by the name of the column, without columns that have no value."""
     names = dict.fromkeys(name for line in lines for name in line)
     cells = {name: [line.get(name, columns.NOT_MEASURED) for line in lines] for name in names}
     held = {name: column for name, column in cells.items() if {*column} != {columns.NOT_MEASURED}}
-    return table([*held], [list(line) for line in zip(*held.values(), strict=True)], 3)
+    return table([*held], [list(line) for line in zip(*held.values(), strict=True)], left)
 
 
 def ladder(run: Results, kernel: Kernel) -> list[str]:
-    """The idea of each entry, and what it gained over the entry before, at the largest size of each dtype, cold."""
+    """The idea of each entry, what it gains at the size with most elements, and its times at every size, cold."""
     measured = dict.fromkeys(c.variant for c in run.cases if c.backend in rivals.OURS and not c.old)
     names = sorted(measured, key=[*kernel.entries, *measured].index)
-    text = cuda_source.whole(kernel.cu)
-    ideas = [f"- `{name}`{': ' if (said := idea(text, name)) else ''}{said}" for name in names]
+    ideas = [f"- `{name}`{': ' if (said := idea(texts(kernel), name)) else ''}{said}" for name in names]
     lines = []
     for dtype in dict.fromkeys(case.dtype for case in run.cases):
-        cases = max((cs for (_, _, of), cs in run.groups().items() if of == dtype), key=lambda cs: cs[0].nbytes)
-        by_name = {c.variant: c for backend in reversed(rivals.OURS) for c in cases if c.backend == backend}
-        best, before = rivals.ours(run, cases, "cold"), None
-        for case in (by_name[name] for name in names if name in by_name):
-            name = f"**`{case.variant}`**" if case is best else f"`{case.variant}`"
-            line = {
-                "dtype": dtype,
-                "size": case.size,
-                "entry": name,
-                "µs": without_time(case),
-                **dict.fromkeys(GAIN, "-"),
-            }
-            if case.times.get("cold"):
-                line["µs"] = columns.microseconds(case, "cold") + marks.signs(run, case, cases, "cold")
-                if before:
-                    ratio = run.ratio(before, case, "cold")
-                    line |= zip(GAIN, (numbers.with_ends(ratio), ratio.verdict()), strict=True)
-                line |= reached(run, cases, case)
-                before = case
-            lines.append(line)
-    return [LADDER, "\n".join(ideas), of_columns(lines)]
+        of_dtype = [cases for cases in run.groups().values() if cases[0].dtype == dtype]
+        timed = [cases for cases in of_dtype if rivals.ours(run, cases, "cold")]
+        cases = max(timed or of_dtype, key=lambda cases: elements(cases[0]))
+        lines += gains(run, cases, names)
+    parts = [LADDER, "\n".join(ideas), of_columns(lines)]
+    if len(names) > 1 and len({case.size for case in run.cases}) > 1:
+        parts += [ALL_SIZES, of_columns([at_size(run, cases, names) for cases in run.groups().values()], 2)]
+    return parts
 
 
-def idea(text: str, entry: str) -> str:
-    """The first sentence of the comment above an entry in the text of a `.cu`; "" if there is none."""
-    functions = cuda_source.global_functions(blank_comments(text))
-    above = text[: next((found.start() for found in functions if found[1] == entry), 0)].split("\n")[:-1]
+def entries(cases: list[Case]) -> dict[str, Case]:
+    """Our cases of a group by entry: of two backends that run the same entry the one with cold times."""
+    ours = [case for backend in reversed(rivals.OURS) for case in cases if case.backend == backend and not case.old]
+    return {case.variant: case for case in sorted(ours, key=lambda case: bool(case.times.get("cold")))}
+
+
+def gains(run: Results, cases: list[Case], names: list[str]) -> list[dict[str, str]]:
+    """A line for each entry of a group: its cold time, beside that of the fastest entry above it."""
+    there, fastest, lines = entries(cases), None, []
+    for case in (there[name] for name in names if name in there):
+        line = {
+            "dtype": case.dtype,
+            "size": case.size,
+            "entry": f"`{case.variant}`",
+            "µs": entry_time(run, cases, case),
+        }
+        line |= dict.fromkeys(GAIN, columns.NOT_MEASURED)
+        if case.times.get("cold"):
+            if fastest:
+                ratio = run.ratio(fastest, case, "cold")
+                line |= zip(GAIN, (numbers.with_ends(ratio), ratio.verdict()), strict=True)
+            line |= reached(run, cases, case)
+            fastest = peers.fastest([fastest, case] if fastest else [case], "cold")
+        lines.append(line)
+    return lines
+
+
+def at_size(run: Results, cases: list[Case], names: list[str]) -> dict[str, str]:
+    """The cold time of every entry in a group, the one that is compared in bold."""
+    there = entries(cases)
+    return {"size": cases[0].size, "dtype": cases[0].dtype} | {
+        short(case): entry_time(run, cases, case) for case in (there[name] for name in names if name in there)
+    }
+
+
+def entry_time(run: Results, cases: list[Case], case: Case) -> str:
+    """The cold time of an entry with its marks, in bold if it is compared; what is wrong with it if it has none."""
+    if not case.times.get("cold"):
+        return without_time(case)
+    time = columns.microseconds(case, "cold") + marks.signs(run, case, cases, "cold")
+    return f"**{time}**" if case is rivals.ours(run, cases, "cold") else time
+
+
+def texts(kernel: Kernel) -> list[str]:
+    """The texts of a kernel's `.cu` and of the headers that it includes."""
+    return [cuda_source.whole(kernel.cu), *cuda_source.headers(kernel.cu)]
+
+
+def idea(texts: Iterable[str], entry: str) -> str:
+    """The first sentence of the comment above an entry in the texts of a `.cu` and its headers; "" if there is none.
+
+    An entry without a comment whose body is one call has the idea of the function that it calls.
+    """
+    codes = [(text, blank_comments(text)) for text in texts]
+    found = [(text, code, one) for text, code in codes for one in cuda_source.global_functions(code) if one[1] == entry]
+    if not found:
+        return ""
+    text, code, function = found[0]
+    call = ONE_CALL.match(code, function.end())
+    called = re.compile(rf"(?m)^.*\b__device__\b.*\b{call[1]}\(" if call else r"(?!)")
+    places = [(text, function.start()), *((text, one.start()) for text, code in codes for one in called.finditer(code))]
+    return next(filter(None, (sentence_above(text, at) for text, at in places)), "")
+
+
+def sentence_above(text: str, at: int) -> str:
+    """The first sentence of the comment above a place in a text; "" if there is none."""
+    above = text[:at].split("\n")[:-1]
     while above and BETWEEN.fullmatch(above[-1]):
         above.pop()
     said: list[str] = []
@@ -248,45 +332,12 @@ def escaped(text: str) -> str:
     return "`".join(p if i % 2 else re.sub(r"([*\[])", r"\\\1", p).replace("<", "&lt;") for i, p in parts)
 
 
-def errors(run: Results) -> str:
-    """For each dtype the errors over all sizes, and the budgets, of ours and then of each rival."""
-    found: dict[str, dict[str, list[Case]]] = {}
-    for case in run.cases:
-        if case.parity and (case.backend in rivals.OURS or case.backend not in rivals.NO_RIVALS):
-            found.setdefault(case.dtype, {}).setdefault(case.label, []).append(case)
-    lines = [
-        [dtype, f"`{label}`", *summed_up(cases), budget(cases[0])]
-        for dtype, by_label in found.items()
-        for label, cases in sorted(by_label.items(), key=lambda one: one[1][0].backend not in rivals.OURS)
-    ]  # fmt: skip
-    head = ["dtype", "variant", "max ULP", "correctly rounded", "budget, ULP"]
-    return f"{ULP}\n\n{table(head, lines, 2)}"
-
-
 def checks(card: Card, kernel: Kernel) -> str:
     """Links to the checks of the kernel that are beside its results."""
     files = (kernel.name, f"{kernel.name}_exhaustive", f"sanitize_{kernel.name}")
     there = [name for name in files if (card.folder / "checks" / f"{name}.json").exists()]
     links = ", ".join(f"[{in_words(name)}]({results(card, f'checks/{name}')})" for name in there)
     return f"Checks on the card: {links}." if links else ""
-
-
-def summed_up(cases: list[Case]) -> list[str]:
-    """The largest error over all sizes, and the share of all their results that is correctly rounded."""
-    parities = [case.parity for case in cases if case.parity]
-    n = sum(p.n for p in parities)
-    rounded = sum(p.rounded * p.n for p in parities) / n if n else 1.0
-    return [numbers.ulp(max(p.largest for p in parities)), numbers.of_all(rounded)]
-
-
-def budget(case: Case) -> str:
-    """The budget by which a variant was judged, and whose it is."""
-    backend = backends.by_name().get(case.backend)
-    whose = "composed" if case.composed else backend.budget if backend else "peers"
-    held = find.kernel(case.kernel).budget(DTYPES[case.dtype], whose)
-    atol = "a share of its terms" if callable(held.atol) else f"{held.atol:g} absolute"
-    within = f" or {atol}" if held.atol else ""
-    return f"{numbers.compact(held.ulp)}{within} ({whose})"
 
 
 def picture(card: Card, kernel: Kernel, chart: str) -> str:

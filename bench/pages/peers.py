@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
+from cudalab.base import numbers
 from cudalab.base.memo import kept
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Ratio, over_all
 from cudalab.report import columns
@@ -19,14 +20,24 @@ UNEQUAL = "not on equal terms"
 
 
 @dataclass(frozen=True)
-class Row:
-    """One comparison: `ratio` is how many times as fast ours is as the peer."""
+class Group:
+    """The cases of a size and dtype, with a kind of time that the file has."""
 
     run: Results
-    cases: list[Case]  # of the group
+    cases: list[Case]
+    kind: str
+
+    def time(self, case: Case) -> str:
+        """The median in µs with its marks."""
+        return columns.microseconds(case, self.kind) + marks.signs(self.run, case, self.cases, self.kind)
+
+
+@dataclass(frozen=True)
+class Row(Group):
+    """One comparison: `ratio` is how many times as fast ours is as the peer."""
+
     ours: Case
     peer: Case
-    kind: str
     ratio: Ratio
 
     @property
@@ -40,17 +51,21 @@ class Row:
         warm, known = self.kind in ("hot", "graph"), self.peer.allocates is not None
         return known or not warm or columns.allocates(self.peer) == columns.allocates(self.ours)
 
-    def time(self, case: Case) -> str:
-        """The median in µs with its marks."""
-        return columns.microseconds(case, self.kind) + marks.signs(self.run, case, self.cases, self.kind)
-
 
 @kept
 def rows(run: Results, kind: str) -> list[Row]:
     """A row for each size and dtype of a file in which both sides have such a time; losses first."""
     found = ((cases, rivals.compared(run, cases, kind)) for cases in run.groups().values())
-    rows = [Row(run, cases, one.ours, one.rival, kind, one.ratio) for cases, one in found if one]
+    rows = [Row(run, cases, kind, one.ours, one.rival, one.ratio) for cases, one in found if one]
     return worst_first(rows)
+
+
+def uncompared(run: Results, kind: str) -> list[Group]:
+    """The sizes and dtypes of a file that has such times of a rival, in which ours or every rival has none."""
+    if not any(rivals.rival(run, cases, kind) for cases in run.groups().values()):
+        return []
+    there = {row.ours.group for row in rows(run, kind)}
+    return [Group(run, cases, kind) for group, cases in run.groups().items() if group not in there]
 
 
 def worst_first(found: Iterable[Row]) -> list[Row]:
@@ -65,10 +80,15 @@ def fastest(cases: list[Case], kind: str) -> Case:
 def counts(found: Iterable[Row]) -> str:
     """Rows by verdict in the order of VERDICTS, such as "5 / 3 / 1 / 0"; "-" where none has a verdict."""
     verdicts = Counter(row.verdict for row in found if row.equal)
-    return " / ".join(str(verdicts[verdict]) for verdict in VERDICTS) if verdicts else "-"
+    return " / ".join(str(verdicts[verdict]) for verdict in VERDICTS) if verdicts else columns.NOT_MEASURED
 
 
 def mean(found: Iterable[Row]) -> Ratio | None:
     """The geometric mean of the ratios that have a verdict; its interval is that of the measurement alone."""
     ratios = [row.ratio for row in found if row.equal]
     return over_all(ratios) if ratios else None
+
+
+def said(mean: Ratio | None) -> str:
+    """A mean with its interval, or "-"."""
+    return numbers.with_ends(mean) if mean else columns.NOT_MEASURED

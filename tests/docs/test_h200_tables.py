@@ -8,24 +8,25 @@ import re
 import pytest
 import readme_tables
 from msgspec.structs import replace
-from pages import card, committed, kernel, peers
+from pages import card, committed, errors, kernel, peers
 
 from cudalab.base.stats import FASTER, SAME, SLOWER
 from cudalab.report.results import Results
 from cudalab.results.record import VERSION, Case, Machine, Parity
 from cudalab.spec import cuda_source, find
+from cudalab.spec.dtype import DTYPES
 
 
 def rounds(seconds):
     return [[seconds * (1 + 0.001 * ((7 * i + round(seconds * 1e9)) % 5)) for _ in range(4)] for i in range(20)]
 
 
-def case(label, size="large", allocates=None, ulp=1.0, rounded=0.95, **times):
+def case(label, size="large", allocates=None, ulp=1.0, rounded=0.95, shape=(1, 3), **times):
     backend, _, variant = label.partition(":")
     status = "ceiling" if backend == "copy" else "ok"
     parity = None if backend == "copy" else Parity(ok=True, n=1000, max_ulp=ulp, rounded=rounded)
     held = {kind: rounds(1e-6 * us) for kind, us in times.items()}
-    return Case("gelu", size, (1, 3), "float32", backend, variant, status, parity=parity, allocates=allocates,
+    return Case("gelu", size, shape, "float32", backend, variant, status, parity=parity, allocates=allocates,
                 nbytes=8, times=held)  # fmt: skip
 
 
@@ -130,7 +131,41 @@ def test_what_each_entry_gained_is_told_with_its_idea(folder):
     assert "- `gelu_scalar`: One element a thread.\n" in text
     assert "- `gelu_vec`: As gelu_full, with registers for both packs at once; one" in text  # above a constexpr
     assert "| float32 | large | `gelu_scalar` | 90 | - | - |" in text
-    assert "| float32 | large | **`gelu_vec`** | 100 | 0.90 (0.891 to 0.909) | SLOWER |" in text
+    assert "| float32 | large | `gelu_vec` | **100** | 0.90 (0.891 to 0.909) | SLOWER |" in text
+    assert "| size | dtype | `scalar` | `vec` |" in text and "| small | float32 | **8.0?** | 10.0 |" in text
+
+
+def test_an_entry_is_told_beside_the_fastest_above_it_at_the_size_with_most_elements(folder):
+    bytes_only = replace(case("pycuda:gelu_vec", "long", shape=(2, 2), cold=5), nbytes=99)
+    run(case("pycuda:gelu_scalar", shape=(2, 2), cold=300), case("pycuda:gelu_full", shape=(2, 2), cold=100),
+        case("pycuda:gelu_vec", shape=(2, 2), cold=200), bytes_only).save(folder / "gelu.json")  # fmt: skip
+    text = page()
+    assert "At `large` in float32 it is bound by memory" in text and "| float32 | long |" not in text
+    assert "| `gelu_full` | **100** | 3.00 (2.98 to 3.02) | FASTER |" in text
+    assert "| `gelu_vec` | 200 | 0.500 (0.496 to 0.504) | SLOWER |" in text
+    skipped = replace(case("pycuda:gelu_scalar"), status="skipped", times={}, parity=None)
+    run(skipped, case("cupy_raw:gelu_scalar", cold=90)).save(folder / "gelu.json")
+    assert "| float32 | large | `gelu_scalar` | **90** |" in page()
+
+
+def test_only_sizes_whose_time_is_mostly_launch_are_said_to_be_so(folder):
+    assert "launch and timer." not in page()
+    run(*ROWS.cases, calibration={"empty event pair": [2e-6]}).save(folder / "gelu.json")
+    assert "At `small` much of the time is launch and timer." in page()
+
+
+def test_budgets_are_told_for_each_output_where_they_differ():
+    for name in ("quantize_int8", "quantize_fp8"):
+        for one in committed.kernels()[name].cases:
+            if one.parity and one.parity.allowed is not None:
+                assert f"{one.parity.allowed:g}" in re.findall(r"` ([\d.]+)", errors.budget(one)), one.label
+    gelu = replace(case("triton"), composed=True)
+    assert errors.budget(gelu).startswith(errors.tolerance(find.kernel("gelu").budget(DTYPES["float32"], "composed")))
+
+
+def test_every_entry_of_the_lab_has_an_idea():
+    entries = [(one, name) for one in map(find.kernel, find.kernels()) for name in one.entries]
+    assert [name for one, name in entries if not kernel.idea(kernel.texts(one), name)] == []
 
 
 @pytest.mark.parametrize(
@@ -145,7 +180,21 @@ def test_what_each_entry_gained_is_told_with_its_idea(folder):
 )
 def test_the_idea_is_the_first_sentence_of_the_comment_above_an_entry(above, said):
     text = f'// Head.\nint n = 0;\n{above}extern "C" __global__ void __launch_bounds__(256)\n    k(float* x) {{}}\n'
-    assert kernel.idea(text, "k") == said and kernel.idea(text, "other") == ""
+    assert kernel.idea([text], "k") == said and kernel.idea([text], "other") == ""
+
+
+def test_an_entry_that_is_one_call_has_the_idea_of_what_it_calls():
+    header = (
+        "// Of turn.\n__device__ int turn();\n// In packs. More.\ntemplate <int n>\n__device__ void packs(int* x) {}\n"
+    )
+    calls = (
+        "__global__ void one(int* x) {\n    packs<4>(x);  // all\n}\n__global__ void two(int* x) {\n    packs<4>(x);\n"
+    )
+    texts = [
+        f"#include <a.h>\n{calls}    packs<4>(x);\n}}\n// Its own.\n__global__ void own(int* x) {{ packs<1>(x); }}\n",
+        header,
+    ]
+    assert [kernel.idea(texts, name) for name in ("one", "two", "own")] == ["In packs.", "", "Its own."]
 
 
 def test_a_second_card_and_a_new_kernel_have_pages_and_what_lost_its_results_has_none(folder):
@@ -169,11 +218,22 @@ def test_a_second_card_and_a_new_kernel_have_pages_and_what_lost_its_results_has
 
 def test_rivals_that_are_wrong_or_not_timed_are_told(folder):
     run(*ROWS.cases[:2]).save(folder / "gelu.json")
-    assert "No rival was timed." in page() and "| **`gelu_vec`** |" in page() and "rivals.svg" not in page("h200")
+    assert "No rival was timed." in page() and "| `gelu_vec` | **100** |" in page()
+    assert "rivals.svg" not in page("h200")
     wrong, alone = case("triton", cold=1), case("pycuda:gelu_vec", "xlarge", cold=100)
     wrong.status, wrong.times = "WRONG", {}
     run(ROWS.cases[0], ROWS.cases[2], wrong, alone).save(folder / "gelu.json")
-    assert "| **150** | WRONG |" in page() and "has no time: xlarge float32." in page()
+    assert "| **150** | WRONG |" in page()
+    assert "| xlarge | float32 | no rival has a time | - | `vec` 100 | - | - |" in page()
+
+
+def test_rivals_of_ours_that_is_wrong_keep_their_times(folder):
+    wrong = replace(case("pycuda:gelu_vec"), status="WRONG", times={})
+    run(wrong, case("torch_native", cold=150, api=9), case("triton", cold=130)).save(folder / "gelu.json")
+    text = page()
+    assert "| cold | 0 | - | - | - | - | - |" in text and "No rival" not in text
+    for line in ("WRONG | 150 | 130 |", "WRONG | 9.0 |\n"):
+        assert f"| large | float32 | ours has no time | {line}" in text
 
 
 def test_files_are_named_with_commit_date_machine_and_processes(folder):
