@@ -31,8 +31,8 @@ UNREACHED = re.compile(  # what pip and uv say of an index that does not answer,
     re.MULTILINE,
 )
 WITHOUT_INDEX = (
-    "This step changed nothing. Is the package index reachable (HTTPS_PROXY, pip's index-url)? Without a network, bring "
-    "the packages in a folder: docs/install.md, under Without a network"
+    "This step changed nothing. Is the package index reachable (HTTPS_PROXY, pip's index-url)? Without a network, "
+    "bring the packages in a folder: docs/install.md, under Without a network"
 )
 NEWEST = 99  # a minor version that is beyond all
 
