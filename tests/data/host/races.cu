@@ -210,6 +210,11 @@ __global__ void by_flag_acquired(ARGS) {
 __global__ void by_flag_of_added(ARGS) { BY_FLAG(__threadfence(), , flags[b - 1], ADDED) }
 // right, alternating
 __global__ void by_flag_past_l1(ARGS) { BY_FLAG(__threadfence(), , flags[b - 1], __ldcg) }
+// right, alternating
+__global__ void by_flag_four_past_l1(ARGS) { if (threadIdx.x) return; const int b = blockIdx.x; float4* const p = (float4*)part + b;
+    *p = make_float4(x[b], 1, 2, 3); __threadfence(); flags[b] = 1; if (!b) return;
+    while (!flags[b - 1]) {}
+    const float4 v = __ldcg(p - 1); y[b] = v.x + v.y + v.z + v.w; }
 // race, alternating: may set its flag or counter before the write is visible
 __global__ void by_flag_without_fence(ARGS) { BY_FLAG(, __threadfence(), flags[b - 1], LOAD) }
 // race, alternating
