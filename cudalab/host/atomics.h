@@ -10,9 +10,10 @@ template <> struct word<2> { using type = uint16_t; };
 template <> struct word<4> { using type = uint32_t; };
 template <> struct word<8> { using type = uint64_t; };
 
-// Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T.
+// Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T. An operation that
+// keeps all values, such as an atomicAdd() of 0, only looks, unless the caller says that it `takes`.
 template <class T, class Change>
-CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned strength = atomic_access) {
+CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned strength = atomic_access, bool takes = false) {
     contend();
     touched(address, sizeof(T), true, strength, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
@@ -20,8 +21,10 @@ CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned str
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
     do wanted = bits_as<bits>(T(change(bits_as<T>(old))));
     while (!__atomic_compare_exchange_n(at, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    for (const bits other : {bits(0), bits(~bits(0))}) takes |= bits_as<bits>(T(change(bits_as<T>(other)))) != other;
+    if (takes || wanted != old) took(address, strength);
     if (wanted == old) looked(address, uint64_t(old));
-    else changed(), took(address, strength);
+    else changed();
     return bits_as<T>(old);
 }
 
@@ -67,12 +70,13 @@ CUDALAB_ATOMIC(atomicDec, integers, old == T(0) || old > v ? v : T(old - 1))
 
 template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
     // Compared as bits, as CUDA does.
-    return cudalab::exchange_with(address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; });
+    return cudalab::exchange_with(address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; },
+                                  cudalab::atomic_access, memcmp(&v, &expected, sizeof v) != 0);
 }
 
 template <class T> inline T atomicCAS_block(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
     return cudalab::exchange_with(
-        address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; }, cudalab::block_scope);
+        address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; }, cudalab::block_scope, true);
 }
 template <class T> inline T atomicCAS_system(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
     return atomicCAS(address, expected, v);

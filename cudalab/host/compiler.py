@@ -91,8 +91,10 @@ def compile_source(
     modes += [f"-DCUDALAB_FIBERS={int(fibers)}", f"-DCUDALAB_SANITIZE={int(sanitize)}"]
     if races and gxx.is_clang():
         raise Unavailable("only g++ finds races")
-    modes += ["-DCUDALAB_RACES=1"] if races else []
-    modes += ["-DCUDALAB_VOLATILE=1"] if scan.volatile and not sanitize else []
+    if races:  # these see volatile accesses, too
+        modes.append("-DCUDALAB_RACES=1")
+    elif scan.volatile and not sanitize:
+        modes.append("-DCUDALAB_VOLATILE=1")
     checks: tuple[str, ...] = ()
     if sanitize:
         checks = (*gxx_options.SANITIZE, *(gxx_options.SANITIZE_CLANG if gxx.is_clang() else ()))

@@ -25,6 +25,8 @@ struct fiber {
     uint64_t settled;
     uint8_t interrupted;   // how often, before an atomic operation ...
     uint8_t preempted;     // ... and before other accesses
+    const char* past_l1;   // where it reads past L1 now, and how much
+    size_t past_l1_bytes;
     unsigned looks;        // at memory that others may change, since it began to run
     const void* code;      // the instruction that looked last
     bool unsure;           // whether one of these looks does not say at what

@@ -111,10 +111,8 @@ public:
     // Returns false where the thread must not make this access.
     CUDALAB_UNWATCHED bool touch(const void* address, size_t bytes, bool writes, unsigned strength, void* code) {
         if (!in_thread) return true;
-        const bool past_l1 = read_past_l1 == address;
-        read_past_l1 = nullptr;
         preempt(address, bytes);
-        globals->past_l1 = past_l1 && !writes;
+        globals->past_l1 = !writes && size_t(static_cast<const char*>(address) - me().past_l1) < me().past_l1_bytes;
         const bool shared = races.holds(address);
         // Plain accesses to other memory may be the scheduler's own.
         if (const void* const looked = handed.looked(current); looked && (strength != plain || shared || globals->holds(address))) {
@@ -162,7 +160,6 @@ public:
         if (!of_block && others) order_in(*others);
     }
     CUDALAB_UNWATCHED void took(const void* address) { globals->took(address, current); }
-    const void* read_past_l1 = nullptr;  // by the next access
     handovers handed{blockDim.x * blockDim.y * blockDim.z};
 #endif
 

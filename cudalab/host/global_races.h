@@ -4,10 +4,10 @@
 //
 // Blocks may run one after another here, so that a block's values are always there for the next one. What counts is whether
 // CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, an
-// atomic operation that changes memory acquires what all blocks have published until another block last changed that address
-// (flags.h), for the other threads of its block after a barrier, and an operation of a warp orders like a barrier. An access
-// that only looks (a volatile read, an atomicAdd() of 0), and a relaxed one of cuda::atomic, acquires with a fence behind it;
-// until then a read past L1 (__ldcg) finds what was published, and a plain one may find what L1 has kept.
+// atomic operation that may change memory acquires what all blocks have published until another block last changed that
+// address (flags.h), for the other threads of its block after a barrier, and an operation of a warp orders like a barrier. An
+// access that only looks (a volatile read, an atomicAdd() of 0), and a relaxed one of cuda::atomic, acquires with a fence behind
+// it; until then a plain read may find what L1 has kept, and all other accesses (__ldcg, a store) find what was published.
 //
 // Two volatile accesses are no race, but a value that is written without a fence behind it may be seen late, after a counter
 // or flag of its block. So the first read of another block finds the value of before; what has been seen once is there for all.
@@ -105,7 +105,7 @@ public:
     }
     // An atomic access to shared memory may tell the thread what any of its block has acquired.
     CUDALAB_UNWATCHED void hears(unsigned thread) {
-        if (my->acquires) for (uint64_t one : my->acquired) if (one > my->acquired[thread]) my->acquired[thread] = one;
+        for (unsigned t = 0; my->acquires && t < 1024; ++t) acquire(thread, my->acquired[t]), tell_of(thread, my->told[t]);
     }
     CUDALAB_UNWATCHED bool holds(const void* address) const {
         for (unsigned i = 0; i < areas; ++i)
@@ -145,7 +145,7 @@ public:
         if (beside) return outside(*beside, static_cast<const char*>(address) - beside->start, bytes, writes, thread, code);
         return true;
     }
-    // The thread has changed this address by an atomic operation.
+    // The thread has made an atomic operation on this address that may change it.
     CUDALAB_UNWATCHED void took(const void* address, unsigned thread) { acquire(thread, changed.of_others(address, my->block)); }
     bool past_l1 = false;  // the access that is looked at is a read past L1
     // After an access, before anything else happens.
@@ -260,14 +260,18 @@ private:
             return (old.kind == block_scope || fresh.kind == block_scope) && !is_acquired(old, fresh.thread);
         if (both) return false;
         if ((!old_writes || !writes) && (old.kind != plain || fresh.kind != plain)) return false;
-        if (old.block != fresh.block) return !visible(old, old_writes, fresh.thread);
+        if (old.block != fresh.block) {
+            const bool from_l1 = fresh.kind == plain && !writes && !past_l1;
+            return !visible(old, old_writes, fresh.thread, my->acquired) && (from_l1 || !visible(old, old_writes, fresh.thread, my->told));
+        }
         return old.epoch == fresh.epoch && old.thread != fresh.thread &&
                !(old.thread / 32 == fresh.thread / 32 && old.warp_epoch != fresh.warp_epoch) &&
                !handed_over().in_order(old.thread, old.moment, old_writes, fresh.thread);
     }
-    CUDALAB_UNWATCHED bool visible(const access& old, bool old_writes, unsigned thread) const {
-        if (past_l1 && old_writes) return my->told[thread] && is_published(old) && is_told(old, my->told[thread]);
-        return my->acquired[thread] && (!old_writes || old.kind != plain || is_acquired(old, thread));
+    // Whether it finds what another block did, by what each thread knows of other blocks.
+    CUDALAB_UNWATCHED bool visible(const access& old, bool old_writes, unsigned thread, const uint64_t* known) const {
+        if (!known[thread] || !old_writes || old.kind != plain) return known[thread];
+        return is_published(old) && (my->looks[thread] || is_told(old, known[thread]));
     }
     CUDALAB_UNWATCHED bool is_published(const access& old) const {
         const release* const of = published[old.block - 1];
@@ -298,6 +302,9 @@ private:
     CUDALAB_UNWATCHED void hear(unsigned thread, const void* flag) {
         const uint64_t moment = changed.of_others(flag, my->block);
         if (my->heard < moment) my->heard = moment;
+        tell_of(thread, moment);
+    }
+    CUDALAB_UNWATCHED void tell_of(unsigned thread, uint64_t moment) {
         if (my->told[thread] < moment) my->told[thread] = moment, my->acquires = true;
     }
     CUDALAB_UNWATCHED void acquire(unsigned thread, uint64_t moment) {

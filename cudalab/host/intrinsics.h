@@ -213,8 +213,9 @@ CUDALAB_UNWATCHED inline uint64_t digest(const void* bytes, size_t count) {
 template <class T> CUDALAB_INLINE T loaded_afresh(const T* p) {
 #if CUDALAB_FIBERS
     __asm__ volatile("" ::: "memory");
-    past_l1(p);
+    past_l1(p, sizeof(T));
     const T found = *p;
+    past_l1(nullptr, 0);
     looked(p, digest(&found, sizeof(T)));
     return found;
 #else

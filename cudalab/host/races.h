@@ -260,13 +260,13 @@ inline last_access lost;
 inline last_access* last = &lost;
 CUDALAB_UNWATCHED void touched(const void* address, size_t bytes, bool writes, unsigned strength, void* code);  // fibers.h
 CUDALAB_UNWATCHED void fenced(bool of_block);
-CUDALAB_UNWATCHED void took(const void* address, unsigned strength);  // this thread has changed it by an atomic operation
-CUDALAB_UNWATCHED void past_l1(const void* address);  // the next thing that this thread does is to read it
+CUDALAB_UNWATCHED void took(const void* address, unsigned strength);  // by an atomic operation that may change it
+CUDALAB_UNWATCHED void past_l1(const void* start, size_t bytes);  // this thread reads these now; 0 bytes: none
 #else
 inline void touched(const void*, size_t, bool, unsigned, void*) {}
 inline void fenced(bool) {}
 inline void took(const void*, unsigned) {}
-inline void past_l1(const void*) {}
+inline void past_l1(const void*, size_t) {}
 #endif
 
 }  // namespace cudalab

@@ -95,8 +95,8 @@ CUDALAB_UNWATCHED void fenced(bool of_block) {
 CUDALAB_UNWATCHED void took(const void* address, unsigned strength) {
     if (running && strength != relaxed) running->took(address);
 }
-CUDALAB_UNWATCHED void past_l1(const void* address) {
-    if (running) running->read_past_l1 = address;
+CUDALAB_UNWATCHED void past_l1(const void* start, size_t bytes) {
+    if (running) running->me().past_l1 = static_cast<const char*>(start), running->me().past_l1_bytes = bytes;
 }
 CUDALAB_UNWATCHED const handovers& handed_over() { return running->handed; }
 #endif

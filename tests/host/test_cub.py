@@ -28,6 +28,12 @@ def test_reductions_give_thread_0_the_result_and_the_others_nothing(run, rng):
     assert np.isnan(y[4:]).all()
 
 
+def test_a_thread_may_wait_with_a_load_past_l1(run):
+    y = np.zeros(2, np.int32)
+    run("waits", 64, np.zeros(1, np.uint32), y)
+    assert y[1] == 7
+
+
 @pytest.mark.parametrize("n", [1, 255, 256, 1000])
 def test_a_scan_with_a_running_prefix_through_transposing_loads_and_stores(run, rng, n):
     x, y = rng.integers(-99, 99, n).astype(np.int32), np.full(n + 9, 7, np.int32)

@@ -115,6 +115,7 @@ def test_an_access_between_two_static_shared_arrays_is_an_overrun(watched):
         run(watched, "padding", 1, 64, np.zeros(64, np.float32), np.int32(1))
 
 
+@pytest.mark.usefixtures("watched")  # compiles the runtime, which is the same
 def test_an_access_beyond_the_static_shared_arrays_is_an_overrun():
     module = compiled("""__global__ void next(float* y, int by) { __shared__ float s[64];
         s[threadIdx.x] = threadIdx.x; __syncthreads(); y[threadIdx.x] = s[threadIdx.x + by]; }""")

@@ -156,3 +156,11 @@ __global__ void exchanges(int* y) {
     Exchange(temp).BlockedToWarpStriped(w);
     y[288 + 2 * t] = w[0], y[288 + 2 * t + 1] = w[1];
 }
+
+// Thread 0 waits for the last one.
+__global__ void waits(unsigned* flag, int* y) {
+    if (threadIdx.x == blockDim.x - 1) *y = 7, __threadfence(), atomicExch(flag, 1u);
+    if (threadIdx.x) return;
+    while (!cub::ThreadLoad<cub::LOAD_CG>(flag)) {}
+    y[1] = cub::ThreadLoad<cub::LOAD_VOLATILE>(y);
+}

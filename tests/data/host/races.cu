@@ -101,6 +101,10 @@ __global__ void grid_late(INTS) { const int t = threadIdx.x, i = blockIdx.x * 64
 // right in a grid
 __global__ void fine_blocks_grid(INTS) { const int t = threadIdx.x, i = blockIdx.x * 64 + t;
     y[i] = t; cg::this_grid().sync(); y[256 + i] = y[(i + 64) % 256]; cg::this_grid().sync(); y[i] = 0; }
+// right in a grid
+__global__ void fine_blocks_grid_past_l1(INTS) { const int t = threadIdx.x, i = blockIdx.x * 64 + t, next = (i + 64) % 256;
+    y[i] = t; cg::this_grid().sync(); y[256 + i] = __ldcg(y + next);
+    cg::this_grid().sync(); y[next] = 0; y[256 + i] += __ldcg(x + i); }
 
 // ---- global memory -----------------------------------------------------------------------------------------------------
 #define HERE const int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
@@ -163,6 +167,15 @@ __global__ void fine_fence_of_one(ARGS) { HERE __shared__ bool last;
     if (t == 0) { __threadfence(); last = last_block(); }
     __syncthreads();
     if (last) for (int k = t; k < n; k += 64) y[k] = part[k]; }
+// The second of two blocks finds that the first one has been there.
+#define SECOND(come) HERE __shared__ bool second; unsigned* const been = (unsigned*)y + 256 + i / 128; \
+    part[i] = x[i]; __threadfence(); __syncthreads(); if (t == 0) second = come; __syncthreads(); if (second) y[i] = part[i ^ 64];
+// right
+__global__ void fine_second_exchange(ARGS) { SECOND(atomicExch(been, 1)) }
+// right
+__global__ void fine_second_compares(ARGS) { SECOND(atomicCAS(been, 0, 1)) }
+// right
+__global__ void fine_second_maximum(ARGS) { SECOND(atomicMax(been, 1)) }
 // right
 __global__ void fine_cas(ARGS) { HERE int* a = (int*)y; int old = *a, was;
     do { was = old; old = atomicCAS(a, was, __float_as_int(__int_as_float(was) + x[i])); } while (old != was); }
@@ -187,10 +200,21 @@ __global__ void relaxed(ARGS) { __shared__ bool last;
         part[b] = x[b]; fence; flags[b] = 1; \
         if (b) { while (!look) {} behind; y[b] = read(part + b - 1); } }
 #define LOAD(p) *(p)
+#define ADDED(p) atomicAdd(p, 0.f)
 // right, alternating
 __global__ void by_flag(ARGS) { BY_FLAG(__threadfence(), __threadfence(), flags[b - 1], LOAD) }
 // right, alternating
+__global__ void by_flag_acquired(ARGS) {
+    BY_FLAG(__threadfence(), , (cuda::atomic_ref<unsigned>((unsigned&)flags[b - 1]).fetch_add(0, cuda::memory_order_acquire)), LOAD) }
+// right, alternating
+__global__ void by_flag_of_added(ARGS) { BY_FLAG(__threadfence(), , flags[b - 1], ADDED) }
+// right, alternating
 __global__ void by_flag_past_l1(ARGS) { BY_FLAG(__threadfence(), , flags[b - 1], __ldcg) }
+// right, alternating
+__global__ void by_flag_four_past_l1(ARGS) { if (threadIdx.x) return; const int b = blockIdx.x; float4* const p = (float4*)part + b;
+    *p = make_float4(x[b], 1, 2, 3); __threadfence(); flags[b] = 1; if (!b) return;
+    while (!flags[b - 1]) {}
+    const float4 v = __ldcg(p - 1); y[b] = v.x + v.y + v.z + v.w; }
 // race, alternating: may set its flag or counter before the write is visible
 __global__ void by_flag_without_fence(ARGS) { BY_FLAG(, __threadfence(), flags[b - 1], LOAD) }
 // race, alternating
@@ -221,15 +245,18 @@ __global__ void by_a_third_thread(ARGS) { __shared__ float s; int* const set = (
     if (threadIdx.x == 32) { while (!atomicAdd(set, 0)) {} __threadfence(); atomicExch(set + 1, 1); }
     if (threadIdx.x == 33) { while (!atomicAdd(set + 1, 0)) {} y[blockIdx.x] = s; } }
 // One thread waits for the other block's flag, and tells the others by one in shared memory.
+#define TELLS(fence, read) __shared__ int s; const int t = threadIdx.x; int* const set = (int*)part + 255; \
+    if (t == 0) s = 0; \
+    __syncthreads(); \
+    if (blockIdx.x == 0 && t == 0) { part[0] = x[0]; __threadfence(); atomicExch(set, 1); } \
+    if (blockIdx.x == 1) { \
+        if (t == 0) { while (!atomicAdd(set, 0)) {} fence; atomicExch(&s, 1); } \
+        else { while (!atomicAdd(&s, 0)) {} __threadfence_block(); } \
+        y[t] = read(part); }
 // right, sometimes
-__global__ void tells_by_shared(ARGS) { __shared__ int s; const int t = threadIdx.x; int* const set = (int*)part + 255;
-    if (t == 0) s = 0;
-    __syncthreads();
-    if (blockIdx.x == 0 && t == 0) { part[0] = x[0]; __threadfence(); atomicExch(set, 1); }
-    if (blockIdx.x == 1) {
-        if (t == 0) { while (!atomicAdd(set, 0)) {} __threadfence(); atomicExch(&s, 1); }
-        else { while (!atomicAdd(&s, 0)) {} __threadfence_block(); }
-        y[t] = part[0]; } }
+__global__ void tells_by_shared(ARGS) { TELLS(__threadfence(), LOAD) }
+// right, sometimes
+__global__ void tells_by_shared_past_l1(ARGS) { TELLS(__threadfence_block(), __ldcg) }
 // One lane of each warp hands over what its warp has written, or waits for it.
 #define WARPS(barrier) __shared__ int s; __shared__ float v[32]; const int t = threadIdx.x;     if (t == 0) s = 0;     __syncthreads();     if (t < 32) { v[t] = x[t]; barrier; if (t == 0) { __threadfence_block(); atomicExch(&s, 1); } }     else { if (t == 32) { while (!atomicAdd(&s, 0)) {} __threadfence_block(); } __syncwarp();         y[64 * blockIdx.x + t] = v[t - 32]; }
 // right, sometimes

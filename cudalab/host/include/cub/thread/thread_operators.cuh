@@ -33,6 +33,10 @@ template <class Op> struct SwizzleScanOp {
 enum CacheLoadModifier { LOAD_DEFAULT, LOAD_CA, LOAD_CG, LOAD_CS, LOAD_CV, LOAD_LDG, LOAD_VOLATILE };
 enum CacheStoreModifier { STORE_DEFAULT, STORE_WB, STORE_CG, STORE_CS, STORE_WT, STORE_VOLATILE };
 template <CacheLoadModifier, class Iterator> auto ThreadLoad(Iterator at) { return *at; }
+// With these a thread may wait for another one.
+template <CacheLoadModifier modifier, class T> auto ThreadLoad(T* at) {
+    return modifier == LOAD_CG || modifier == LOAD_CV || modifier == LOAD_VOLATILE ? __ldcg(at) : *at;
+}
 template <CacheStoreModifier, class Iterator, class T> void ThreadStore(Iterator at, T value) { *at = value; }
 template <class T, int items, class Op> T ThreadReduce(const T (&value)[items], Op op) {
     T sum = value[0];
