@@ -28,6 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.
 T = TypeVar("T")
 _limit = LIMIT
 _advice = ADVICE = "does a loop never end?"  # for code that takes longer; ADVICE: where no option changes the limit
+_ring: Callable[..., Any] | None = None  # what the alarm calls that is set
 
 
 class _Here(threading.local):
@@ -159,13 +160,20 @@ def no_exit() -> Iterator[None]:
                 setattr(module, name, function)
 
 
+def rings() -> bool:
+    """Whether the alarm of this process, if one is set, is that of this module."""
+    return _ring is not None and signal.getsignal(signal.SIGALRM) is _ring
+
+
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
         raise Stopped(f"it did not end within {seconds:g} s; {_advice}")
 
-    start = monotonic()
+    global _ring
+    start, outer = monotonic(), _ring
     handler: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)
+    _ring = ring
     remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)  # another's, such as pytest-timeout's
     limit = seconds + GRACE
     text = f"Error: code of a spec did not return to Python within {limit:g} s, see above; {_advice}"
@@ -175,5 +183,6 @@ def _alarm(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
+        _ring = outer
         if remaining:
             signal.setitimer(signal.ITIMER_REAL, max(remaining - (monotonic() - start), 1e-3), interval)

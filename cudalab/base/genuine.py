@@ -22,6 +22,8 @@ from operator import attrgetter, is_, itemgetter
 from types import FunctionType, ModuleType
 from typing import Any
 
+from cudalab.base import bounded
+
 LAB = "cudalab"
 PYTHON = ("builtins", "time", "os", "gc", "ctypes", "json", "threading", "msgspec", "msgspec.json")
 LIBRARIES = (
@@ -162,10 +164,11 @@ def _outside() -> dict[str, object]:
 
 
 def _timers() -> object:
-    """Which of the timers run whose signals interrupt whatever is done."""
+    """Which of the timers run whose signals interrupt whatever is done, but for the one that ends a spec's code."""
     if not hasattr(signal, "getitimer"):
         return None
-    return [any(signal.getitimer(one)) for one in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)]
+    real, *others = (any(signal.getitimer(n)) for n in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF))
+    return [real and not bounded.rings(), *others]
 
 
 def _stance() -> object:

@@ -17,13 +17,15 @@ class Worker:
     """A thread that works while `on` is set."""
 
     def __init__(self, name):
-        self.on, self.end = threading.Event(), False
+        self.on, self.end, self.busy = threading.Event(), False, False
         self.thread = threading.Thread(target=self._work, name=name, daemon=True)
         self.thread.start()
 
     def _work(self):
         while not self.end:
+            self.busy = False
             self.on.wait()
+            self.busy = True
             sum(range(2000))
 
 
@@ -51,6 +53,8 @@ def turn(watch, label, worker):
         sleep(0.001)
     if worker:
         worker.on.clear()
+        while worker.busy:  # else its last work would fall into the next turn on a busy machine
+            sleep(0.001)
     watch.turn(label)
 
 

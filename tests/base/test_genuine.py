@@ -58,6 +58,8 @@ REPLACED = [
     ("import os; os.setpriority(0, 0, os.getpriority(0, 0) + 1)", "os.setpriority"),
     ("import sys; sys.setprofile(lambda *given: None)", "sys.setprofile"),
     ("from signal import *; signal(SIGVTALRM, print); setitimer(ITIMER_VIRTUAL, 99)", "signal.setitimer"),
+    ("from cudalab.base.bounded import bounded\nwith bounded(9): genuine.settled()", ""),  # a spec that loads another
+    ("from signal import *; signal(SIGALRM, print); setitimer(ITIMER_REAL, 99)", "signal.setitimer"),
     # It is kept in mind, although it was changed back.
     ("import os; os.environ['OMP_NUM_THREADS'] = '1'; genuine.settled(); del os.environ['OMP_NUM_THREADS']",
      "os.environ['OMP_NUM_THREADS']"),

@@ -276,10 +276,10 @@ def test_a_failed_download_leaves_what_was_there(machine, monkeypatch):
     def run(*words, env, **options):
         assert Path(env[scratch.VARIABLE]).is_dir()  # so it ends with this process
         retries = "WARNING: Retrying (Retry(total=4)) after connection broken\n"
-        return SimpleNamespace(returncode=1, stdout="", stderr=f"{retries}ERROR: no index")
+        return SimpleNamespace(returncode=1, stdout="", stderr=f"{retries}ERROR: No matching distribution")
 
     monkeypatch.setattr(tool.program, "run", run)
-    said = r"(?s)this failed: [^\n]*nvidia-cuda-nvcc>=13,<13.1[^\n]*\nERROR: no index\n.*reachable.*Without a network"
+    said = r"(?s)this failed: [^\n]*nvidia-cuda-nvcc>=13,<13.1[^\n]*\nERROR: No matching.*reachable.*Without a network"
     with pytest.raises(Unavailable, match=said):
         tool.install(str, cuda="13.0")
     assert (kept / "nvidia" / "cu13" / "bin" / "nvcc").exists() and not kept.with_name("filled.new").exists()
