@@ -207,8 +207,10 @@ public:
     void looked(const void* address, uint64_t value, const void* code);
     void changed() { ++changes; }
     // This thread is about to store to volatile memory. The value that is there already is no change.
-    void stores(const void* address, size_t bytes) { settle_store(), stored = {address, bytes, digest(address, bytes)}; }
-    void settle_store() {
+    CUDALAB_UNWATCHED void stores(const void* address, size_t bytes) {
+        settle_store(), stored = {address, bytes, digest(address, bytes)};
+    }
+    CUDALAB_UNWATCHED void settle_store() {
         if (stored.address && digest(stored.address, stored.bytes) != stored.before) changed();
         stored.address = nullptr;
     }

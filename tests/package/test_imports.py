@@ -26,7 +26,7 @@ print(len(sys.modules) - before, sorted({heavy} & {{m.partition('.')[0] for m in
         ("import cudalab", 20),
         ("from cudalab.cli import main; main(['--help'])", 190),
         ("from cudalab.cli import main; main(['bench', '--help'])", 190),
-        ("from cudalab.cli import main; main(['list'])", 400),
+        ("from cudalab.cli import main; main(['list'])", 410),
         ("from cudalab.cli import main; main(['study', 'list'])", 540),
         ("from cudalab.kernels.gelu import gelu", 340),
     ],
