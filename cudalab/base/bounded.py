@@ -29,6 +29,7 @@ T = TypeVar("T")
 _limit = LIMIT
 _advice = ADVICE = "does a loop never end?"  # for code that takes longer; ADVICE: where no option changes the limit
 _ring: Callable[..., Any] | None = None  # what the alarm calls that is set
+_others = False  # whether another alarm waits meanwhile
 
 
 class _Here(threading.local):
@@ -160,8 +161,12 @@ def no_exit() -> Iterator[None]:
                 setattr(module, name, function)
 
 
-def rings() -> bool:
-    """Whether the alarm of this process, if one is set, is that of this module."""
+def alarm_of_others() -> bool:
+    """Whether an alarm is set that is not this module's, such as pytest-timeout's; it may wait for this module's."""
+    return _others if _rings() else any(signal.getitimer(signal.ITIMER_REAL))
+
+
+def _rings() -> bool:
     return _ring is not None and signal.getsignal(signal.SIGALRM) is _ring
 
 
@@ -170,8 +175,9 @@ def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
         raise Stopped(f"it did not end within {seconds:g} s; {_advice}")
 
-    global _ring
-    start, outer = monotonic(), _ring
+    global _others, _ring
+    start, before = monotonic(), (_ring, _others)
+    _others = alarm_of_others()
     handler: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)
     _ring = ring
     remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)  # another's, such as pytest-timeout's
@@ -183,6 +189,6 @@ def _alarm(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
-        _ring = outer
+        _ring, _others = before
         if remaining:
             signal.setitimer(signal.ITIMER_REAL, max(remaining - (monotonic() - start), 1e-3), interval)

@@ -167,8 +167,8 @@ def _timers() -> object:
     """Which of the timers run whose signals interrupt whatever is done, but for the one that ends a spec's code."""
     if not hasattr(signal, "getitimer"):
         return None
-    real, *others = (any(signal.getitimer(n)) for n in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF))
-    return [real and not bounded.rings(), *others]
+    of_work = (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+    return [bounded.alarm_of_others(), *(any(signal.getitimer(one)) for one in of_work)]
 
 
 def _stance() -> object:

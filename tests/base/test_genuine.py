@@ -60,6 +60,8 @@ REPLACED = [
     ("from signal import *; signal(SIGVTALRM, print); setitimer(ITIMER_VIRTUAL, 99)", "signal.setitimer"),
     ("from cudalab.base.bounded import bounded\nwith bounded(9): genuine.settled()", ""),  # a spec that loads another
     ("from signal import *; signal(SIGALRM, print); setitimer(ITIMER_REAL, 99)", "signal.setitimer"),
+    ("from signal import *; signal(SIGALRM, print); setitimer(ITIMER_REAL, 99)\n"
+     "from cudalab.base.bounded import bounded\nwith bounded(9), bounded(9): genuine.settled()", "signal.setitimer"),
     # It is kept in mind, although it was changed back.
     ("import os; os.environ['OMP_NUM_THREADS'] = '1'; genuine.settled(); del os.environ['OMP_NUM_THREADS']",
      "os.environ['OMP_NUM_THREADS']"),
