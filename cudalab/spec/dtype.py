@@ -70,8 +70,10 @@ class DType:
         if self.precision is None or self.emin is None:
             return np.ones_like(value, dtype=np.float64)
         bits = np.asarray(value, np.float64, order="C").view(np.int64)
-        power = (bits & EXPONENT).view(np.float64)  # 2**e, and 0 for subnormals
-        return np.clip(power, 2.0**self.emin, LARGEST) * 2.0 ** (1 - self.precision)
+        power = np.asarray(bits & EXPONENT).view(np.float64)  # 2**e, and 0 for subnormals
+        np.clip(power, 2.0**self.emin, LARGEST, out=power)
+        power *= 2.0 ** (1 - self.precision)
+        return power
 
 
 _OF_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # NumPy has none of these
