@@ -225,7 +225,7 @@ def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
     told otherwise, and to infinity, or NaN where there is none (OCP 8-bit floating point specification, section 5.2). A
     reference that clips asks for the first one.
     """
-    rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize <= 2 else w.astype(dtype.numpy)
+    rounded = dtype.rounded(w)
     same, none = g == rounded, np.isnan(w)
     if dtype.itemsize == 1:
         largest = dtype.largest
