@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cudalab import Budget, Launch, counted
+from cudalab import Budget, Launch, counted, draw
 from cudalab.kernels._rows import clustered, shared, threads_of
 
 LEAST = 2.0**-100  # scale; a row of zeros has it
@@ -34,7 +34,8 @@ def quotient(x, scale):
 
 def rows_of_all_sizes(shape, dtype, rng):
     """Normal values of several magnitudes, and a row of zeros."""
-    x = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, (shape[0], 1))
+    x = draw(shape, np.dtype(np.float32), rng)
+    x *= (10.0 ** rng.integers(-3, 4, (shape[0], 1))).astype(np.float32)
     x[1:2] = 0
     return {"x": x.astype(dtype)}
 

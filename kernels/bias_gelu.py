@@ -106,6 +106,7 @@ bias_gelu = Kernel(
     composed={"float16": Budget(4, 8e-3, ROUNDS), "bfloat16": Budget(4, 6.4e-2, ROUNDS)},
     inputs=matrix_and_row,
     shapes={"x": "rows cols", "bias": "cols"},
+    independent="rows",
     tunables={"VEC_THREADS": (128, 64, 256), "VEC_ELEMENTS": (16, 8, 32)},
     torch=composite,
     torch_native=native,

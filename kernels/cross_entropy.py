@@ -131,6 +131,7 @@ cross_entropy = Kernel(
     peers=Budget(2, 8e-6, OFFSET),
     inputs=logits_and_targets,
     shapes={"logits": "rows cols", "targets": "rows", "loss": "rows", "lse": "rows"},
+    independent="rows",
     backward=backward,
     torch=composite,
     torch_native=native,

@@ -38,7 +38,7 @@ def log_sum_exp(logits):
         largest = x.max(axis=1, keepdims=True)
         return np.log(np.exp(x - largest).sum(axis=1)) + largest[:, 0]
 
-    return np.concatenate([of_few(few.astype(np.float64)) for few in np.array_split(logits, (logits.size >> 18) + 1)])
+    return np.concatenate([of_few(few.astype(np.float32)) for few in np.array_split(logits, (logits.size >> 18) + 1)])
 
 
 def plain(logits, lse, targets, dloss, ignore_index):
@@ -108,6 +108,7 @@ cross_entropy_backward = Kernel(
     },
     inputs=logits_and_rows,
     shapes={"logits": "rows cols", "lse": "rows", "targets": "rows", "dloss": "rows"},
+    independent="rows",
     torch=composite,
     torch_native=native,
     triton="triton/cross_entropy_backward.py",

@@ -85,6 +85,7 @@ fused_add_rmsnorm = Kernel(
     composed={"float16": Budget(4, 1e-2, UNROUNDED), "bfloat16": Budget(4, 8e-2, UNROUNDED)},
     inputs=matrices_and_row,
     shapes={"x": "rows cols", "residual": "rows cols", "weight": "cols"},
+    independent="rows",
     torch=composite,
     torch_native=native,
     triton="triton/fused_add_rmsnorm.py",

@@ -111,6 +111,7 @@ layernorm = Kernel(
     composed={"float16": Budget(4, 3.2e-2, ROUNDS), "bfloat16": Budget(4, 2.5e-1, ROUNDS)},
     inputs=matrix_and_rows,
     shapes={"x": "rows cols", "gamma": "cols", "beta": "cols"},
+    independent="rows",
     backward=backward,
     torch=composite,
     torch_native=native,

@@ -43,6 +43,7 @@ quantize_fp8 = Kernel(
     budgets=EXACT,
     inputs=rows_of_all_sizes,
     shapes={"x": "rows cols", "scale": "rows", "q": "rows cols"},
+    independent="rows",
     torch_native=native,
     triton="triton/quantize.py",
 )

@@ -40,6 +40,7 @@ quantize_int8 = Kernel(
     budgets=EXACT,
     inputs=rows_of_all_sizes,
     shapes={"x": "rows cols", "scale": "rows", "q": "rows cols"},
+    independent="rows",
     torch=composite,
     triton="triton/quantize.py",
 )

@@ -102,6 +102,7 @@ rmsnorm = Kernel(
     composed={"float16": Budget(4, why=ROUNDS), "bfloat16": Budget(4, why=ROUNDS)},
     inputs=matrix_and_row,
     shapes={"x": "rows cols", "weight": "cols"},
+    independent="rows",
     backward=backward,
     torch=composite,
     torch_native=native,

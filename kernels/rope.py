@@ -36,6 +36,7 @@ rope = Kernel(
     **budgets(reference),
     inputs=tables,
     shapes=SHAPES,
+    independent="tokens",
     tunables={"HEADS": (4, 1, 2, 8)},
     backward=backward,
     torch=composite,

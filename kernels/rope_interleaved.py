@@ -35,6 +35,7 @@ rope_interleaved = Kernel(
     **budgets(reference),
     inputs=tables,
     shapes=SHAPES,
+    independent="tokens",
     tunables={"HEADS": (8, 1, 2, 4)},
     backward=backward,
     torch=composite,

@@ -135,6 +135,7 @@ softmax = Kernel(
     composed={"float16": Budget(16, why=ROUNDS), "bfloat16": Budget(16, why=ROUNDS)},
     inputs=normal_and_masked_rows,
     shapes={"x": "rows cols"},
+    independent="rows",
     backward=backward,
     torch=composite,
     torch_native=native,

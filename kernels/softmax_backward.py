@@ -17,10 +17,11 @@ def softmax_and_gradient(shape, dtype, rng):
     """The softmax of a normal matrix, and standard normal gradients; those of one row are around 4."""
     dy = draw(shape, dtype, rng)
     dy[1:2] += 4
-    y = np.empty(shape, dtype)
-    for few in np.array_split(y, (y.size >> 18) + 1):  # rows that stay in the cache: three times as fast as all at once
-        x = np.exp(3 * rng.standard_normal(few.shape))
-        few[...] = x / x.sum(axis=1, keepdims=True)
+    x, y = draw(shape, np.dtype(np.float32), rng), np.empty(shape, dtype)
+    parts = (x.size >> 18) + 1  # of a few rows, which stay in the cache: three times as fast as all rows at once
+    for few, made in zip(np.array_split(x, parts), np.array_split(y, parts), strict=True):
+        np.exp(3 * few, out=few)
+        made[...] = few / few.sum(axis=1, keepdims=True)
     return {"y": y, "dy": dy}
 
 
@@ -109,6 +110,7 @@ softmax_backward = Kernel(
     composed={"float16": Budget(4, 4e-3, ROUNDS), "bfloat16": Budget(4, 3.2e-2, ROUNDS)},
     inputs=softmax_and_gradient,
     shapes={"y": "rows cols", "dy": "rows cols"},
+    independent="rows",
     torch=composite,
     torch_native=native,
     cupy=cupy_composite,

@@ -25,12 +25,12 @@ def chunks(n: int, length: int = CHUNK) -> Iterator[slice]:
     return (slice(lo, min(lo + length, n)) for lo in range(0, n, length))
 
 
-def each(work: Callable[[slice], T], n: int) -> list[T]:
+def each(work: Callable[[slice], T], n: int, length: int = CHUNK) -> list[T]:
     """Call `work` for every chunk of range(n) on all cores; return the results in the order of the chunks."""
-    if n <= CHUNK:
-        return [work(s) for s in chunks(n)]
+    if n <= length:
+        return [work(s) for s in chunks(n, length)]
     with ThreadPoolExecutor(cores(), initializer=float_mode.restore) as pool:
-        return list(pool.map(work, chunks(n)))
+        return list(pool.map(work, chunks(n, length)))
 
 
 def normal(shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:

@@ -120,8 +120,12 @@ class _Chunk:
     def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, atol: Atol, start: int) -> None:
         each = np.broadcast_to(atol, g.shape)
         want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
-        with np.errstate(all="ignore"):
-            good = exact | (finite & (error <= budget.ulp * ulp + atol))
+        with np.errstate(all="ignore"):  # in place: new arrays cost more than the arithmetic
+            within = budget.ulp * ulp
+            within += atol
+            good = error <= within
+        good &= finite
+        good |= exact
         if dtype.floating and budget.exact:  # the same value: +0 is not -0
             zero = np.flatnonzero(w == 0) if not dtype.complex else np.array([], np.intp)
             good[zero] &= np.signbit(g[zero]) == np.signbit(w[zero])
@@ -175,7 +179,10 @@ def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...
             exact = g == w if not dtype.floating else _same(g, w, dtype)
             want = w.astype(np.float64, copy=False)
             whole = g.dtype.kind in "iu" and w.dtype.kind in "iu"
-            error = _distance(g, w) if whole else np.abs(g.astype(np.float64) - want)
+            error = _distance(g, w) if whole else g.astype(np.float64)
+            if not whole:
+                error -= want
+                np.abs(error, out=error)
         ulp = dtype.ulp(want)
         if dtype.itemsize == 1 and dtype.floating:
             error[exact & np.isfinite(error) & (np.abs(want) > dtype.largest)] = 0  # saturated
@@ -218,7 +225,7 @@ def _same(g: np.ndarray, w: np.ndarray, dtype: DType) -> np.ndarray:
     told otherwise, and to infinity, or NaN where there is none (OCP 8-bit floating point specification, section 5.2). A
     reference that clips asks for the first one.
     """
-    rounded = w.astype(np.float32).astype(dtype.numpy) if dtype.itemsize <= 2 else w.astype(dtype.numpy)
+    rounded = dtype.rounded(w)
     same, none = g == rounded, np.isnan(w)
     if dtype.itemsize == 1:
         largest = dtype.largest

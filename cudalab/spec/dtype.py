@@ -70,8 +70,29 @@ class DType:
         if self.precision is None or self.emin is None:
             return np.ones_like(value, dtype=np.float64)
         bits = np.asarray(value, np.float64, order="C").view(np.int64)
-        power = (bits & EXPONENT).view(np.float64)  # 2**e, and 0 for subnormals
-        return np.clip(power, 2.0**self.emin, LARGEST) * 2.0 ** (1 - self.precision)
+        power = np.asarray(bits & EXPONENT).view(np.float64)  # 2**e, and 0 for subnormals
+        np.clip(power, 2.0**self.emin, LARGEST, out=power)
+        power *= 2.0 ** (1 - self.precision)
+        return power
+
+    def rounded(self, value: np.ndarray) -> np.ndarray:
+        """float64 numbers rounded to this floating-point type; to those of 8 and 16 bits through float32.
+
+        Numbers of float16 are returned as float64: NumPy's conversion takes 45 ns for one that is subnormal, as most of
+        the softmax of a long row are.
+        """
+        if self.itemsize > 2:
+            return value.astype(self.numpy)
+        narrow = value.astype(np.float32)
+        if self.name != "float16":
+            return narrow.astype(self.numpy)
+        ulp = self.ulp(narrow)
+        found = narrow / ulp
+        np.rint(found, out=found)
+        found *= ulp
+        if (beyond := np.abs(found) > self.largest).any():
+            found[beyond] = np.copysign(np.inf, found[beyond])
+        return found
 
 
 _OF_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # NumPy has none of these

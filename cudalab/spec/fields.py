@@ -158,6 +158,12 @@ class Fields:
         lambda value: isinstance(value, bool), "True or False",
         default=False, without="no",
     )  # fmt: skip
+    independent: str = optional(
+        "the dimension of `shapes`, first in every output, such as `rows`, whose elements do not depend on each other, "
+        "as in a softmax of each row; the reference of large arrays is then computed in parts, on all processors",
+        lambda value: isinstance(value, str), "the name of a dimension, such as 'rows'",
+        default="", without="none",
+    )  # fmt: skip
     aligned: int | Mapping[str, int] = optional(
         "alignment in bytes that each array's address must have, one for all or by array; "
         "see [sizes and inputs](#sizes-and-inputs)",

@@ -34,6 +34,9 @@ def of_arrays(spec: Sized) -> Iterator[str]:
                 yield f"{where}: {dimensions.undefined(given, odd)}"
     if spec.dims and not spec.shapes:
         yield "dims needs shapes=, which names the dimensions, such as {'x': 'rows cols'}"
+    for name in (spec.input_names[0], *spec.outs) if spec.independent else ():
+        if not spec.in_parts(name):
+            yield f"independent: {spec.independent!r} is not the first dimension of {name}; name one that is"
     for name in spec.length_scalars:
         if DTYPES[spec.scalars[name].dtype].numpy.kind not in "iu":
             yield f"the scalar {name} is a length; give it a dtype of whole numbers, such as Scalar(8, 'int32')"

@@ -60,6 +60,11 @@ class Sized(Declared):
         named |= {name for one in given if callable(one) for name in self.named_by(one)}
         return tuple(name for name in self.scalars if name in named and name not in self.dimension_names)
 
+    def in_parts(self, name: str) -> bool:
+        """Whether the first dimension of an input or output is the one that is `independent`."""
+        given = self.shapes.get(name, self.shapes.get(self.input_names[0]) if name in self.outs else None)
+        return isinstance(given, str) and given.split()[:1] == [self.independent]
+
     def scalar_lengths(self, shapes: Mapping[str, Shape], given: Mapping[str, Any] = NONE) -> Dimensions:
         """The lengths that are scalars, for inputs of these shapes; `given`: values of a call, by name."""
         stand_ins = {n: ArrayInfo(n, shape, None) for n, shape in shapes.items()}  # type: ignore[arg-type]

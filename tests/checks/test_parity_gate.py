@@ -51,6 +51,22 @@ def test_an_ulp_is_numpys_spacing(name):
     assert kind.ulp(np.zeros(1)) == np.spacing(kind.numpy.type(0))
 
 
+def test_float16_is_rounded_as_numpy_rounds_it():
+    """At every number of float16, halfway between two, beside that, and at random numbers of every magnitude."""
+    known = np.sort(
+        (bits := np.arange(1 << 16, dtype=np.uint16).view(np.float16))[np.isfinite(bits)].astype(np.float64)
+    )
+    halfway = (known[1:] + known[:-1]) / 2
+    beside = [np.nextafter(halfway.astype(np.float32), np.float32(to)) for to in (-np.inf, np.inf)]
+    ends = [65519.9, 65520, -65520, 1e30, -1e300, np.inf, -np.inf, np.nan, 1e-40, 5e-324]
+    rng = np.random.default_rng(0)
+    drawn = rng.standard_normal(1 << 16) * 10 ** rng.uniform(-12, 6, 1 << 16)
+    every = np.concatenate([known, halfway, halfway * (1 + 2**-40), *beside, ends, drawn])
+    with np.errstate(all="ignore"):
+        want = every.astype(np.float32).astype(np.float16)
+        assert np.array_equal(dtype("float16").rounded(every), want.astype(np.float64), equal_nan=True)
+
+
 def test_right_answers_pass_with_the_error_they_have():
     parity = judged(want := [1.0, 1.0 + 2**-24, -3.0, 0.0, 1e-45], want)
     assert (parity.ok, parity.max_ulp, parity.rounded) == (True, 0.5, 1)

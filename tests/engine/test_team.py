@@ -373,3 +373,15 @@ def test_a_later_process_loads_what_the_run_needs_and_compiles_on_a_gpu_alone(mo
         done.clear()
         worker._load(list(known), device)
         assert done == want
+
+
+@pytest.mark.parametrize(("kind", "modes", "keeps"), [("cuda", ("cold",), 1), ("cpu", (), 1), ("cpu", ("launch",), 0)])
+def test_a_worker_keeps_freed_memory_unless_numpy_is_timed(monkeypatch, kind, modes, keeps):
+    kept = []
+    monkeypatch.setattr(worker.memory, "keep", lambda: kept.append(kind))
+    monkeypatch.setattr(worker, "open_device", lambda *given: (SimpleNamespace(kind=kind, free_bytes=0), ""))
+    monkeypatch.setattr(worker.machine, "describe", lambda device: Machine(kind, "it", {}))
+    monkeypatch.setattr(worker.timing, "prepare", lambda *given: None)
+    setup = Setup(kind, "", "", modes, 0, None, "shuffled", {}, calibrate=False)
+    worker._Worker(setup, lambda step: None, lambda found: None, None).open()
+    assert len(kept) == keeps
