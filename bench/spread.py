@@ -1,22 +1,25 @@
 """How far worker processes differ from each other, from committed runs: python bench/spread.py [FILE...]
 
-Prints, for each class of time, the expected deviation s0 of a ratio with its degrees of freedom d0, and how often the
-interval of a run that was not used for the fit holds the truth. Writes bench/results/h200/engine/spread.json; the
-numbers of `cudalab.base.scatter` are its `s0` (a test compares them). FILEs are runs of three processes or more;
-without any: those in bench/results/h200/pairs, and the run in bench/results/h200/against.
+Prints, for each class of time, the expected deviation s0 of a ratio with its degrees of freedom d0, and how often
+intervals hold what was not used for them. Writes bench/results/h200/engine/spread.json; the numbers of
+`cudalab.base.scatter` are its `s0` (a test compares them). FILEs are runs of three processes or more; without any: the
+kernels' results in bench/results/h200, and the runs in its folders pairs and against.
 
-Every two variants of a group give one ratio for each process: the midmean over rounds, as the lab computes it. Cold
-times only. Runs of one `.cu` are repeats. `max_autotune` chooses its code anew on each machine, and is left out.
+Every two variants of a group give one ratio for each process: the midmean over rounds, as the lab computes it, of cold
+and of hot times.
 
-1. Likely: the variance s^2 of a ratio between the processes of a run, at least the noise within them, is s0^2 times an
-   F variable with d and d0 degrees of freedom (Smyth, 2004). The most likely s0 by class of the shorter time, with the
-   d0 of the lab (`estimate.KNOWN`); `d0` is the most likely one where both are free.
+1. Likely: the variance s^2 of a ratio between the first three processes of a run, at least the noise within them, is
+   s0^2 times an F variable with 2 and d0 degrees of freedom (Smyth, 2004). The most likely s0 by class of the shorter
+   time, with the d0 of the lab (`estimate.KNOWN`); `d0` is the most likely one where both are free. Later processes do
+   not count here: a run has them only where the first ones differ.
 2. Scale: with the likely s0 the lab's intervals hold too much, since they allow for more than s0: the clock's step, the
-   noise, and the run's own s^2. So each s0 is multiplied by the smallest of SCALES with which 95 % of them hold the
-   mean of their repeats, in all classes together. A class without repeats keeps the likely s0; one with few
-   ratios has no number.
-3. Coverage: each run in turn is left out of 1 and 2. Its intervals should hold the mean over the m processes of its
-   repeats. That mean has an error too, so an interval of n processes is widened by sqrt(1 + n / m).
+   noise, and the run's own s^2. So the s0 of a family are multiplied by the smallest of SCALES with which 95 % of its
+   intervals hold. A smaller scale would make them wider: more runs would differ by `estimate.BEYOND` times s0.
+3. Coverage: each run in turn is left out of 1 and 2. Its intervals are tried in three ways: of two of the first
+   three processes for the third, of the first three for the mean of the later ones, of all for the mean of the run's
+   repeats (another run of the same `.cu` on the same day, since short times of another host hold another empty pair of
+   events; not of `max_autotune`, which chooses anew on each machine). A mean over m processes has an error too, so an
+   interval of n processes is widened by sqrt(1 + n / m).
 """
 
 from __future__ import annotations
@@ -35,23 +38,24 @@ import numpy as np
 from scipy.special import gammaln
 
 from cudalab.base import scatter
-from cudalab.base.estimate import KNOWN, Estimate, midmean, over_processes
+from cudalab.base.estimate import BEYOND, KNOWN, Estimate, midmean, student
 from cudalab.results import file
 from cudalab.results.record import Results
 
 H200 = Path(__file__).parent / "results" / "h200"
 WRITTEN = H200 / "engine" / "spread.json"
-KIND = "cold"
-CHOOSES = "max_autotune"  # the variant of torch.compile whose code depends on the machine
+KINDS = ("cold", "hot")
+WIDEST = ("tuned", "compiled", "kernel")  # the family of a ratio is that of its sides which comes first
 LEAST = 3  # processes of a run
 ENOUGH = 12  # ratios of a class
 HOLDS = 0.95
-SCALES = np.arange(0.5, 1.01, 0.05)
+SCALES = np.arange(0.75, 1.31, 0.05)
 S0 = np.geomspace(1e-4, 0.1, 400)
 D0 = np.array([0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6, 8, 16, 99])
+TESTS = ("processes", "later", "repeats")
 
 Name = tuple[str, ...]
-Class = tuple[str, int]  # keys of `scatter.RATIO`: the family, and the place of the class of time
+Class = tuple[str, int]  # the key of `scatter.RATIO`, and the place of the class of time
 
 
 @dataclass(frozen=True)
@@ -60,45 +64,78 @@ class Found:
 
     run: int
     name: Name
+    sides: tuple[Class, Class]
     group: Class
     values: list[Estimate]  # logarithms, one a process
     bound: float  # of the clock's step
+    repeats: bool  # whether other runs may be compared
 
     @property
-    def variance(self) -> float:
-        between = float(np.var([v.value for v in self.values], ddof=1))
-        return max(between, float(np.mean([v.variance for v in self.values])), 1e-12)
+    def first(self) -> list[Estimate]:
+        return self.values[:LEAST]
 
-    def holds(self, known: list[float], s0: float) -> bool:
-        """Whether the interval, for this expected deviation, holds the mean of the values of the repeats."""
-        found = over_processes([v.value for v in self.values], self.values, s0)
-        reach = found.reach * sqrt(1 + len(self.values) / len(known)) + self.bound
-        return bool(abs(found.value - np.mean(known)) <= reach)
+
+@dataclass(frozen=True)
+class Test:
+    """An interval of so many processes with the variance s2, and how far what it should hold is from its middle."""
+
+    of: Found
+    kind: str
+    n: int
+    s2: float
+    apart: float
+    wider: float
+
+    @classmethod
+    def made(cls, of: Found, kind: str, seen: list[Estimate], known: list[Estimate]) -> Test:
+        middle, truth = (float(np.mean([v.value for v in some])) for some in (seen, known))
+        return cls(of, kind, len(seen), variance(seen), abs(middle - truth), sqrt(1 + len(seen) / len(known)))
+
+
+def variance(values: list[Estimate]) -> float:
+    """Between processes, and at least within them, as the lab counts it."""
+    between = float(np.var([v.value for v in values], ddof=1))
+    return max(between, float(np.mean([v.variance for v in values])), 1e-12)
 
 
 def ratios(run: Results, number: int) -> Iterator[Found]:
-    """All ratios of two variants of one group, as far as both have rounds in every process."""
-    for group, cases in run.groups().items():
+    """All ratios of two variants of one group, as far as both have rounds in three processes."""
+    for kind, (group, cases) in ((kind, one) for kind in KINDS for one in run.groups().items()):
         source = run.sources.get(f"{group[0]}.cu", "")
-        timed = [(case, taken) for case in cases if CHOOSES not in case.label and (taken := case.timing(KIND))]
+        timed = [(case, taken) for case in cases if (taken := case.timing(kind))]
         for (one, a), (other, b) in combinations(timed, 2):
-            sides = list(zip(a.levels, b.levels, strict=True))
-            if len(sides) >= LEAST and all(len(x) == len(y) > 1 for x, y in sides):
-                families = {scatter.family(case.backend) for case in (one, other)}
+            both = [(x, y) for x, y in zip(a.levels, b.levels, strict=False) if len(x) == len(y) > 1]
+            if len(both) >= LEAST:
+                families = scatter.family(one.label), scatter.family(other.label)
+                sides = tuple((f, scatter.place(t.median)) for f, t in zip(families, (a, b), strict=True))
+                group_of = min(families, key=WIDEST.index), min(place for _, place in sides)
                 yield Found(
-                    number, (source, *group, one.label, other.label),
-                    (min(families), scatter.place(min(a.median, b.median))),
-                    [midmean(x - y) for x, y in sides], a.rounding + b.rounding,
+                    number, (source, run.created[:10], kind, *group, one.label, other.label), sides, group_of,
+                    [midmean(x - y) for x, y in both], a.rounding + b.rounding, "tuned" not in families,
                 )  # fmt: skip
+
+
+def tests(found: list[Found]) -> list[Test]:
+    same: dict[Name, list[Found]] = defaultdict(list)
+    for one in found:
+        same[one.name].append(one)
+    made = []
+    for one in found:
+        made += [Test.made(one, "processes", [v for v in one.first if v is not left], [left]) for left in one.first]
+        if later := one.values[LEAST:]:
+            made.append(Test.made(one, "later", one.first, later))
+        known = [value for other in same[one.name] if other.run != one.run for value in other.values]
+        if known and one.repeats:
+            made.append(Test.made(one, "repeats", one.values, known))
+    return made
 
 
 def likely(found: list[Found], freedoms: Iterable[float]) -> tuple[float, float]:
     """The most likely s0, and the most likely d0 of these."""
-    s2, d = np.array([[f.variance] for f in found]), np.array([[len(f.values) - 1.0] for f in found])
+    s2, d = np.array([[variance(f.first)] for f in found]), LEAST - 1
     best = (-np.inf, 0.0, 0.0)
     for d0 in freedoms:
-        x = d / d0 * s2 / S0**2
-        each = gammaln((d + d0) / 2) - gammaln(d / 2) - gammaln(d0 / 2) + d / 2 * np.log(x)
+        each = gammaln((d + d0) / 2) - gammaln(d / 2) - gammaln(d0 / 2) + d / 2 * np.log(x := d / d0 * s2 / S0**2)
         total = (each - (d + d0) / 2 * np.log1p(x)).sum(axis=0)
         best = max(best, (float(total.max()), float(S0[total.argmax()]), float(d0)))
     return best[1:]
@@ -111,55 +148,57 @@ def by_class(found: Iterable[Found]) -> dict[Class, list[Found]]:
     return {key: some for key, some in sorted(classes.items()) if len(some) >= ENOUGH}
 
 
-def held(found: list[Found], of: list[Found], s0: Mapping[Class, float]) -> dict[Class, list[bool]]:
-    """For each of `found` that has repeats among `of`, in another run, whether its interval holds their mean."""
-    values: dict[tuple[int, Name], list[float]] = defaultdict(list)
-    runs = {one.run for one in of}
-    for one in of:
-        values[one.run, one.name] += [v.value for v in one.values]
-    said: dict[Class, list[bool]] = defaultdict(list)
-    for one in found:
-        known = [value for run in runs - {one.run} for value in values.get((run, one.name), ())]
-        if known and one.group in s0:
-            said[one.group].append(one.holds(known, s0[one.group]))
-    return said
+def held(tried: list[Test], s0: Mapping[Class, float]) -> np.ndarray:
+    """Whether each interval holds; as `over_processes` has it, for all of them at once."""
+    sides = np.array([[s0.get(side, np.nan) for side in test.of.sides] for test in tried])
+    expected = np.sqrt((sides**2).mean(axis=1))
+    n, s2, apart, wider = (np.array([getattr(t, name) for t in tried]) for name in ("n", "s2", "apart", "wider"))
+    quantile = {int(m): (student(KNOWN + m - 1), student(m - 1)) for m in np.unique(n)}
+    moderated, alone = np.array([quantile[int(m)] for m in n]).T
+    reach = moderated * np.sqrt((KNOWN * expected**2 + (n - 1) * s2) / (KNOWN + n - 1) / n)
+    reach = np.where(s2 > (BEYOND * expected) ** 2, np.maximum(reach, alone * np.sqrt(s2 / n)), reach)
+    return np.asarray(apart <= reach * wider + [t.of.bound for t in tried])
 
 
-def fit(found: list[Found]) -> tuple[float, dict[Class, float]]:
-    """The scale, and s0 by class."""
-    first = {key: likely(some, [KNOWN])[0] for key, some in by_class(found).items()}
-    for scale in SCALES:
-        said = held(found, found, {key: float(scale * s0) for key, s0 in first.items()})
-        if np.mean([one for some in said.values() for one in some] or [True]) >= HOLDS:
-            break
-    return float(scale), {key: float(scale * s0) if key in said else s0 for key, s0 in first.items()}
+def fit(found: list[Found], tried: list[Test]) -> tuple[dict[str, float], dict[Class, float]]:
+    """The scale of each family, and s0 by class."""
+    s0 = {key: likely(some, [KNOWN])[0] for key, some in by_class(found).items()}
+    families = np.array([test.of.group[0] for test in tried])
+    shares = [(scale, held(tried, {key: scale * one for key, one in s0.items()})) for scale in SCALES]
+    scales = {}
+    for family in {key[0] for key in s0}:
+        enough = (float(scale) for scale, holds in shares if holds[families == family].mean() >= HOLDS)
+        scales[family] = next(enough, float(SCALES[-1]))
+    return scales, {key: scales[key[0]] * one for key, one in s0.items()}
 
 
-def left_out(found: list[Found]) -> dict[Class, list[bool]]:
-    """Whether intervals hold the mean of their repeats, each of a run that the fit has not seen."""
-    said: dict[Class, list[bool]] = defaultdict(list)
+def left_out(found: list[Found], tried: list[Test]) -> dict[tuple[Class, str], list[bool]]:
+    """Whether intervals hold, each of a run that the fit has not seen, by class and kind of test."""
+    said: dict[tuple[Class, str], list[bool]] = defaultdict(list)
     for run in sorted({one.run for one in found}):
-        others = [one for one in found if one.run != run]
-        here = [one for one in found if one.run == run]
-        for key, some in held(here, others, fit(others)[1]).items() if others else ():
-            said[key] += some
+        others, here = [t for t in tried if t.of.run != run], [t for t in tried if t.of.run == run]
+        if others:
+            s0 = fit([one for one in found if one.run != run], others)[1]
+            for test, holds in zip(here, held(here, s0), strict=True):
+                said[test.of.group, test.kind].append(bool(holds))
     return said
 
 
 def summary(runs: Mapping[str, Results]) -> dict[str, Any]:
     """What was found in these runs, by their names."""
     found = [one for number, run in enumerate(runs.values()) for one in ratios(run, number)]
-    scale, s0 = fit(found)
-    covered = left_out(found)
+    tried = tests(found)
+    scales, s0 = fit(found, tried)
+    covered = left_out(found, tried)
     rows = []
     for key, some in by_class(found).items():
         first, freedom = likely(some, D0)
         rows.append({
             "family": key[0], "time": scatter.NAMES[key[1]], "runs": len({one.run for one in some}),
             "ratios": len(some), "likely s0": first, "likely d0": freedom, "s0": s0[key], "d0": KNOWN,
-            "tried": len(covered.get(key, ())), "held": sum(covered.get(key, ())),
+            **{kind: [sum(covered[key, kind]), len(covered[key, kind])] for kind in TESTS},
         })  # fmt: skip
-    return {"runs": list(runs), "scale": scale, "classes": rows}
+    return {"runs": list(runs), "scales": scales, "classes": rows}
 
 
 def main() -> None:
@@ -167,16 +206,22 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("-o", "--output", type=Path, default=WRITTEN, help=f"(default: {WRITTEN.name} beside the runs)")
     given = parser.parse_args()
-    files = given.files or sorted([*(H200 / "pairs").glob("*.json*"), *(H200 / "against").glob("run_*.json*")])
+    folders = ("*.json", "pairs/*.json*", "against/run_*.json*")
+    files = given.files or sorted(path for folder in folders for path in H200.glob(folder))
     found = summary({path.name: file.load(path) for path in files})
     given.output.write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{len(files)} runs, scale {found['scale']:.2f}\n")
-    print("| | runs | ratios | likely s0 | likely d0 | s0 | intervals of runs left out that hold |")
-    print("| --- | --: | --: | --: | --: | --: | --: |")
+    print(f"{len(files)} runs; scales: {', '.join(f'{name} {one:.2f}' for name, one in found['scales'].items())}\n")
+    print("| | runs | ratios | likely s0 | likely d0 | s0 | hold: all | " + " | ".join(TESTS) + " |")
+    print("| --- |" + " --: |" * (6 + len(TESTS)))
     for row in found["classes"]:
-        held = f"{row['held']} of {row['tried']}: {row['held'] / row['tried']:.1%}" if row["tried"] else "no repeats"
-        cells = [f"{row['family']}, {row['time']}", row["runs"], row["ratios"], f"{row['likely s0']:.2%}"]
-        print(f"| {' | '.join(map(str, cells))} | {row['likely d0']:g} | {row['s0']:.2%} | {held} |")
+        counts = [row[kind] for kind in TESTS]
+        shares = [
+            f"{h / t:.1%} of {t}" if t else "-" for h, t in ([sum(c) for c in zip(*counts, strict=True)], *counts)
+        ]
+        likeliest = f"{row['likely s0']:.2%} | {row['likely d0']:g} | {row['s0']:.2%}"
+        print(
+            f"| {row['family']}, {row['time']} | {row['runs']} | {row['ratios']} | {likeliest} | {' | '.join(shares)} |"
+        )
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ What these tables do not say:
 - Every time has that of an empty pair of events in it, which depends on the host and is in the last column of *Files*.
   Short times of two files compare only where it is equal.
 - An interval counts what differs between the processes of its file, and says nothing about other kernels, sizes or
-  cards. With one process what is usual stands in for it, and states of a variant are not seen: torch.compile can change
-  by several percent from process to process.
+  cards. With one process what is usual stands in for it: torch.compile can change by several percent from process to
+  process.
 - A kernel that reads more than it writes can be above 100 % of the copy, but need not be. The share is not stable to
   0.1 %: it moves by some 2 % between machines.
 - Our entries were tuned on an H200, for these shapes."""

@@ -10,18 +10,22 @@ from math import inf, sqrt
 NAMES = ("below 6 \u00b5s", "6 to 25 \u00b5s", "25 to 120 \u00b5s", "above 120 \u00b5s")
 LIMITS = (6e-6, 25e-6, 120e-6, inf)  # seconds, of the classes of these names
 
-COMPILER = "torch_compile"  # the backend whose code differs most between processes
-# The standard deviation of a ratio of two times, by class; None: too few runs, so that the wide number below is kept.
-RATIO: dict[str, tuple[float | None, ...]] = {
-    "kernel": (0.0089, 0.0040, 0.0024, 0.0010),
-    "compiled": (0.0086, 0.0032, None, None),
+# The standard deviation of a ratio of two times, by family of variants and class. Those of `tuned` choose their code by
+# the times that they take themselves, and processes may choose differently.
+RATIO: dict[str, tuple[float, ...]] = {
+    "kernel": (0.0101, 0.0054, 0.0031, 0.0011),
+    "compiled": (0.0110, 0.0051, 0.0029, 0.0016),
+    "tuned": (0.0196, 0.0119, 0.0060, 0.0021),
 }
-WIDE, WIDE_SECONDS = 0.0035, 6e-9  # of any time beside another of its process: a share, and seconds
+WIDE, WIDE_SECONDS = 0.0035, 6e-9  # of a time of which nothing is known: a share, and seconds
 
 
-def family(backend: str) -> str:
-    """The key of RATIO for a backend. A user's callable may be what torch.compile made."""
-    return "compiled" if backend in (COMPILER, "rival") else "kernel"
+def family(label: str) -> str:
+    """The key of RATIO for a variant. A user's callable may be what torch.compile made."""
+    backend, _, mode = label.partition(":")
+    if backend == "torch_compile" and mode:
+        return "tuned"
+    return "compiled" if backend in ("torch_compile", "rival") else "kernel"
 
 
 def place(seconds: float) -> int:
@@ -32,11 +36,6 @@ def place(seconds: float) -> int:
 def expected(seconds: float, known: str = "") -> float:
     """The relative standard deviation between processes of a time beside others, as a share.
 
-    `known`: a key of RATIO; "": nothing is known of such times, as of those of the host. What torch.compile makes has
-    rare states that a few runs need not show, so its number is never below the wide one.
+    `known`: a key of RATIO; "": nothing is known of such times, as of those of the host.
     """
-    ratio = RATIO[known][place(seconds)] if known else None
-    wide = WIDE + WIDE_SECONDS / seconds
-    if ratio is None:
-        return wide
-    return max(ratio / sqrt(2), wide) if known == "compiled" else ratio / sqrt(2)
+    return RATIO[known][place(seconds)] / sqrt(2) if known else WIDE + WIDE_SECONDS / seconds

@@ -8,7 +8,7 @@ simulations that show how often the intervals hold the truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, exp, floor, hypot, inf, log, pi, sqrt
@@ -135,15 +135,13 @@ class Timing:
     """One variant's rounds of samples, of one or several processes.
 
     `processes` says how many of the rounds each process took (empty: one took all). `step` is the clock's, in seconds;
-    0: the smallest difference between two samples, at most COARSEST. `states` is the relative deviation between
-    processes that other rows of the same variant have shown; 0: none of them disagreed. `known` says what committed
-    runs show of such times, see `scatter.expected`.
+    0: the smallest difference between two samples, at most COARSEST. `known` says what committed runs show of such
+    times, see `scatter.expected`.
     """
 
     rounds: Rounds
     processes: Sequence[int] = ()
     step: float = 0.0
-    states: float = 0.0
     known: str = ""
 
     @cached_property
@@ -186,11 +184,6 @@ class Timing:
         return not np.isfinite(noise).all() or beyond > 4 * high * sqrt(sum(noise))
 
     @cached_property
-    def deviation(self) -> float:
-        """Return the standard deviation of the logarithm of the processes' medians; 0 with one process."""
-        return float(np.std(np.log(self.medians), ddof=1)) if len(self.medians) > 1 else 0.0
-
-    @cached_property
     def medians(self) -> list[float]:
         """Return the median of each process's samples."""
         return [median(part) for part in self.parts]
@@ -222,15 +215,20 @@ class Timing:
             return self
         return replace(self, rounds=self.rounds[-sum(counts) :], processes=counts, step=self._step)
 
+    def until(self, n: int) -> Timing:
+        """Return the times of the first n processes."""
+        counts = self.processes[:n]
+        return replace(self, rounds=self.rounds[: sum(counts)], processes=counts) if sum(counts) else self
+
     @property
     def beside(self) -> float:
         """The relative standard deviation between processes that is expected of a time relative to another's."""
-        return hypot(scatter.expected(self.median, self.known), self.states)
+        return scatter.expected(self.median, self.known)
 
     @property
     def alone(self) -> float:
         """The one that is expected of the time itself."""
-        return hypot(LEVEL + LEVEL_SECONDS / self.median, self.states)
+        return LEVEL + LEVEL_SECONDS / self.median
 
     @cached_property
     def levels(self) -> list[np.ndarray]:
@@ -295,17 +293,29 @@ def speedup(base: Timing, other: Timing, paired: bool = True, elsewhere: bool = 
     With `elsewhere` False the interval of one process is that of this process alone. It says how well the process can
     tell two variants apart, not what another process would find.
     """
-    together = [(a, b) for a, b in zip(base.levels, other.levels, strict=False) if len(a) and len(b)]
-    if not paired or len(base.levels) != len(other.levels) or not together:
+    found = side_by_side(base, other, elsewhere) if paired else None
+    if found is None:
         return as_ratio(base.estimate - other.estimate)
-    ratios = [midmean(a[: len(b)] - b[: len(a)]) for a, b in together]
-    expected = hypot(base.beside, other.beside) if elsewhere else 0.0
-    found = over_processes([r.value for r in ratios], ratios, expected)
-    ratio, medians = as_ratio(replace(found, bound=base.rounding + other.rounding)), base.median / other.median
+    ratio, medians = as_ratio(found), base.median / other.median
     apart = max(ratio.low / medians, medians / ratio.high)  # above 1: the ratio of the medians is outside
     if apart > 1 + MIN_EFFECT + base.one_step + other.one_step:
         return replace(ratio, low=min(ratio.low, medians), high=max(ratio.high, medians))
     return ratio
+
+
+def side_by_side(base: Timing, other: Timing, elsewhere: bool = True) -> Estimate | None:
+    """The logarithm of the paired `speedup`; None if no process has timed both."""
+    together = [(a, b) for a, b in zip(base.levels, other.levels, strict=False) if len(a) and len(b)]
+    if len(base.levels) != len(other.levels) or not together:
+        return None
+    ratios = [midmean(a[: len(b)] - b[: len(a)]) for a, b in together]
+    expected = hypot(base.beside, other.beside) if elsewhere else 0.0
+    return replace(over_processes([r.value for r in ratios], ratios, expected), bound=base.rounding + other.rounding)
+
+
+def together(base: Timing, other: Timing) -> int:
+    """How many processes have timed both."""
+    return sum(bool(a and b) for a, b in zip(base.by_process, other.by_process, strict=False))
 
 
 def over_all(ratios: Sequence[Ratio]) -> Ratio:
@@ -333,39 +343,10 @@ def judged_by_later(every: Ratio, base: Timing, other: Timing, paired: bool = Tr
     it is 4.3.
     """
     value = speedup(base.later, other.later, paired).value
-    both = [bool(a and b) for a, b in zip(base.by_process, other.by_process, strict=False)]
-    wider = sqrt(sum(both) / sum(both[1:]))
+    n, by_first = together(base, other), bool(base.by_process[0] and other.by_process[0])
+    wider = sqrt(n / (n - by_first))
     low, high = (value * (end / every.value) ** wider for end in (every.low, every.high))
     return replace(every, value=value, low=low, high=high)
-
-
-def states(timings: Iterable[Timing]) -> float:
-    """The relative deviation between processes of those timings whose processes disagree; 0 where none does.
-
-    A variant that falls into states in one row may do so in all: three processes in the same state agree by chance.
-    """
-    return States.of(timings).deviation
-
-
-@dataclass(frozen=True)
-class States:
-    """The timings whose processes disagree: how many, and the sum of their squared deviations."""
-
-    count: int
-    squares: float
-
-    @classmethod
-    def of(cls, timings: Iterable[Timing]) -> States:
-        found = [timing.deviation**2 for timing in timings if timing.disagree]
-        return cls(len(found), sum(found))
-
-    @property
-    def deviation(self) -> float:
-        return sqrt(max(self.squares, 0.0) / self.count) if self.count else 0.0
-
-    def without(self, one: Timing) -> States:
-        """Those of the others; `one` is among these timings."""
-        return States(self.count - 1, self.squares - one.deviation**2) if one.disagree else self
 
 
 def _medians(rounds: Rounds) -> np.ndarray:

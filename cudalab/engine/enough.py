@@ -1,12 +1,15 @@
 """Which rows of a group are known well enough, so that no further process need time them.
 
-The rule looks at how wide an interval is, and at its place only where a row is far off: a run does not go on until it
-finds a difference.
+Two rules, each for the cold ratio of a row to our fastest entry. The first looks at how wide the interval is, and at
+its place only where the row is far off. The second goes on to the last process where the first processes leave the
+verdict UNCLEAR, and all of them would make it clear if the ratio stayed where it is. It looks at the place of a ratio
+once: to look after each process, until there is a verdict, would make more of them wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import log
 
 from cudalab.base import scatter, stats
@@ -19,11 +22,10 @@ HALF = 0.007  # of the interval of a ratio, without the clock's step, which no f
 FAR = 1.1  # a row that is this many times as slow, or as fast, needs no such interval
 
 
-def settled(cases: Sequence[Case], most: int) -> set[str]:
-    """Labels of the rows that need no further process: their cold ratio to the group's fastest entry is known to HALF,
-    or FAR from 1, or would not be known to HALF after `most` processes either.
+def settled(cases: Sequence[Case], least: int, most: int) -> set[str]:
+    """Labels of the rows that need no further process; every group has `least` and at `most` so many.
 
-    Without an entry: to the fastest row. That one is settled when all others are.
+    Without an entry the ratio is that to the fastest row. That row, or ours, is settled when all others are.
     """
     labels = {case.label for case in cases}
     timed = {case.label: taken for case in cases if (taken := _taken(case))}
@@ -31,29 +33,32 @@ def settled(cases: Sequence[Case], most: int) -> set[str]:
     if not timed:
         return labels
     base = min(entries or timed, key=lambda label: timed[label].first)
-    if not _in_reach(timed[base], most):
-        return labels
-    open_ = {label for label, taken in timed.items() if label != base and not _known(timed[base], taken)}
+    open_ = {
+        label for label, taken in timed.items() if label != base and not is_settled(timed[base], taken, least, most)
+    }
     return labels - open_ - ({base} if open_ else set())
 
 
-def _known(base: Timing, other: Timing) -> bool:
-    ratio = stats.speedup(base, other)
-    return half(base, other) <= HALF or ratio.low > FAR or ratio.high < 1 / FAR
+def is_settled(base: Timing, other: Timing, least: int, most: int) -> bool:
+    """Whether the ratio needs no further process."""
+    found = stats.side_by_side(base, other)
+    if found is None or abs(found.value) - found.reach > log(FAR):
+        return True
+    if found.reach - found.bound > HALF >= Estimate(0.0, 2 * base.beside**2 / most, KNOWN + most - 1).reach:
+        return False
+    return not _may_become_clear(base.until(least), other.until(least), most)
 
 
-def _in_reach(base: Timing, most: int) -> bool:
-    """Whether so many processes tell a ratio of two such times to HALF, if they differ as expected."""
-    return Estimate(0.0, 2 * base.beside**2 / most, KNOWN + most - 1).reach <= HALF
-
-
-def half(base: Timing, other: Timing) -> float:
-    """Return half of the interval of the logarithm of a ratio, without the clock's step."""
-    found = stats.speedup(base, other)
-    return log(found.high / found.low) / 2 - base.rounding - other.rounding
+def _may_become_clear(base: Timing, other: Timing, most: int) -> bool:
+    """Whether these processes leave the verdict UNCLEAR, and `most` that differ as they do would not."""
+    found, n = stats.side_by_side(base, other), stats.together(base, other)
+    if found is None or n < 2:
+        return False
+    # The first process has chosen what is compared, so one process fewer judges, here and at the end.
+    then = replace(found, variance=found.variance * (n - 1) / (most - 1), freedom=found.freedom + most - n)
+    now, end = (stats.judged_by_later(stats.as_ratio(one), base, other).verdict() for one in (found, then))
+    return now == stats.UNCLEAR != end
 
 
 def _taken(case: Case) -> Timing | None:
-    return (
-        case.timing("cold", 0.0, scatter.family(case.backend)) if case.status in (record.OK, record.CEILING) else None
-    )
+    return case.timing("cold", scatter.family(case.label)) if case.status in (record.OK, record.CEILING) else None

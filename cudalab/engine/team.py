@@ -121,7 +121,7 @@ class Team:
                         left_out |= {c.label for c in cases if c.status not in TIMED or not (number or c.times)}
                     self._seen = self.glimpses()
                     if len(found) >= self.count:
-                        left_out |= enough.settled(merged(found, len(found), self.count), most)
+                        left_out |= enough.settled(merged(found, len(found), self.count), self.count, most)
             return merged(found, max(len(found), self.count), self.count)
         finally:
             self.turn, self._seen = 0, {}

@@ -74,8 +74,8 @@ def _sustained(cases: list[Case]) -> list[tuple[str, str, str]]:
     """Notes, as (status, label, text), for each row whose time under load differs from that of a burst, or may."""
     found = []
     for case in cases:
-        known = scatter.family(case.backend)
-        burst, kept = case.timing("burst", 0.0, known), case.timing("sustained", 0.0, known)
+        known = scatter.family(case.label)
+        burst, kept = case.timing("burst", known), case.timing("sustained", known)
         if not burst or not kept or (ratio := stats.speedup(kept, burst)).verdict() == stats.SAME:
             continue
         clear = ratio.verdict() in (stats.FASTER, stats.SLOWER)

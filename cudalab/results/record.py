@@ -256,12 +256,12 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return self.kernel, self.size, self.dtype
 
     @kept
-    def timing(self, kind: str, states: float = 0.0, known: str = "") -> stats.Timing | None:
-        """The times of a kind with what differs between processes, or None. `states`, `known`: see `Results.timing`."""
+    def timing(self, kind: str, known: str = "") -> stats.Timing | None:
+        """The times of a kind with what differs between processes, or None. `known`: see `Results.timing`."""
         from cudalab.base import stats
 
         rounds = self.times.get(kind)
-        return stats.Timing(rounds, self.processes.get(kind, ()), states=states, known=known) if rounds else None
+        return stats.Timing(rounds, self.processes.get(kind, ()), known=known) if rounds else None
 
     @kept
     def median(self, kind: str) -> float | None:
@@ -426,33 +426,11 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         return self.ratio(base, case, kind)
 
     def timing(self, case: Case, kind: str) -> stats.Timing | None:
-        """The times of a case, with what its variant shows at other sizes and dtypes of the kernel (states, or none),
-        and what committed runs show of how kernels differ between processes; of studies they show too little.
+        """The times of a case, with what committed runs show of how GPU times of kernels differ between processes; of
+        studies they show too little.
         """
-        taken = case.timing(kind)
-        if taken is None:
-            return None
         shown = kind in GPU_KINDS and kind != ENERGY and not self.of_study
-        known = scatter.family(case.backend) if shown else ""
-        several = len(taken.parts) > 1
-        states = self._states(case.kernel, case.label, kind).without(taken).deviation if several else 0.0
-        return case.timing(kind, states, known)
-
-    @kept
-    def _states(self, kernel: str, label: str, kind: str) -> stats.States:
-        """What the rows of a variant show of the states that its processes fall into."""
-        from cudalab.base import stats
-
-        timings = (case.timing(kind) for case in self._rows().get((kernel, label), ()))
-        return stats.States.of(taken for taken in timings if taken)
-
-    @kept
-    def _rows(self) -> dict[tuple[str, str], list[Case]]:
-        """Cases by kernel and label."""
-        found: dict[tuple[str, str], list[Case]] = {}
-        for case in self.cases:
-            found.setdefault((case.kernel, case.label), []).append(case)
-        return found
+        return case.timing(kind, scatter.family(case.label) if shown else "")
 
     def fastest(self, cases: Iterable[Case], kind: str) -> Case:
         """The fastest of these, which have times of this kind, in the first process of the run. To judge it by the same

@@ -9,6 +9,7 @@ from pathlib import Path
 import intervals
 import numpy as np
 import pytest
+import spread
 from scipy import stats as scipy_stats
 
 from cudalab.base import estimate, scatter, stats
@@ -31,55 +32,68 @@ def processes(rng, each, rounds=15, noise=0.001):
 
 
 def test_what_is_expected_of_processes_is_what_committed_runs_show():
-    """And intervals of runs that the fit has not seen hold the truth in 93 to 97 %, where enough of them tell."""
+    """And intervals of runs that the fit has not seen hold in 93 to 97 %, in each class."""
     rows = json.loads(SPREAD.read_text())["classes"]
-    found = {(row["family"], row["time"]): row for row in rows}
+    found = {(row["family"], row["time"]): pytest.approx(row["s0"], abs=5.1e-5) for row in rows}
     known = {
         (family, name): s0
         for family, each in scatter.RATIO.items()
         for name, s0 in zip(scatter.NAMES, each, strict=True)
-        if s0 is not None
     }
-    assert known == {key: pytest.approx(row["s0"], abs=5.1e-5) for key, row in found.items()}
+    assert known == found
     assert {row["d0"] for row in rows} == {estimate.KNOWN}
-    many = [row for row in rows if row["tried"] >= 100]
-    assert len(many) == 2
-    assert all(0.93 <= row["held"] / row["tried"] <= 0.97 for row in many)
+    counts = [np.sum([row[kind] for kind in spread.TESTS], axis=0) for row in rows]
+    assert all(tried > 1000 and 93 <= round(100 * held / tried) <= 97 for held, tried in counts)
 
 
-def test_what_is_not_known_is_expected_to_differ_as_widely_as_ever():
-    wide = scatter.expected(50e-6)
-    assert wide == scatter.expected(50e-6, "compiled") == pytest.approx(0.0035 + 6e-9 / 50e-6)
-    assert scatter.expected(50e-6, "kernel") < wide
-    assert scatter.expected(12e-6, "compiled") == scatter.expected(12e-6)  # never below
-    assert scatter.expected(4e-6, "compiled") > scatter.expected(4e-6)
-    assert [scatter.family(b) for b in ("pycuda", "torch_compile", "rival")] == ["kernel", "compiled", "compiled"]
+def test_the_fit_counts_intervals_as_the_lab_makes_them():
+    rng, side = np.random.default_rng(4), ("kernel", 2)
+    for n in (2, 3, 8) * 20:
+        values = [estimate.Estimate(float(v), 1e-7, 9) for v in rng.choice([2e-4, 4e-3]) * rng.standard_normal(n)]
+        interval = estimate.over_processes([v.value for v in values], values, 0.003)
+        of = spread.Found(0, (), (side, side), side, values, 0.0, True)
+        for truth, holds in ((0.999 * interval.reach, True), (1.001 * interval.reach, False)):
+            known = [estimate.Estimate(interval.value + truth * np.sqrt(1 + n), 0.0, 9)]
+            assert spread.held([spread.Test.made(of, "later", values, known)], {side: 0.003}) == [holds]
 
 
-@pytest.mark.parametrize(("times_expected", "least"), [(0.0, 0.935), (3.0, 0.865)])
-def test_processes_that_are_added_until_an_interval_is_narrow_leave_it_true(times_expected, least):
+def test_what_is_not_known_is_expected_to_differ_by_a_wide_number():
+    assert scatter.expected(50e-6, "kernel") < scatter.expected(50e-6) == pytest.approx(0.0035 + 6e-9 / 50e-6)
+    labels = "pycuda:a", "triton", "torch_compile", "rival:mine", "torch_compile:max_autotune"
+    assert [scatter.family(label) for label in labels] == ["kernel"] * 2 + ["compiled"] * 2 + ["tuned"]
+
+
+@pytest.mark.parametrize(
+    ("times_expected", "truth", "least", "wrong"), [(0, 1.0, 0.94, 0), (0, 1.02, 0.94, 0.04), (3, 1.02, 0.85, 0.08)]
+)
+def test_processes_that_are_added_until_a_row_is_settled_leave_its_ratio_true(times_expected, truth, least, wrong):
     """Deviations as committed runs have them (0: s0^2 over an F variable's), or three times what is expected."""
-    rng, s0, within = np.random.default_rng(9), 0.004, estimate.Estimate(0, 1e-6, 20)
-    held, taken = 0, []
-    for _ in range(trials := 1200):
-        values = s0 * (times_expected or np.sqrt(2 / rng.chisquare(estimate.KNOWN))) * rng.standard_normal(8)
+    rng, held, said, taken = np.random.default_rng(9), 0, [], []
+    for _ in range(trials := 250):
+        deviation = 0.0031 * (times_expected or np.sqrt(2 / rng.chisquare(estimate.KNOWN)))
+        levels = 60e-6 * np.exp(deviation * rng.standard_normal(8)) / truth
+        ours, rival = processes(rng, [60e-6] * 8, 4, 1e-4), processes(rng, levels, 4, 1e-4)
         for n in range(3, 9):
-            found = estimate.over_processes(values[:n], [within] * n, s0)
-            if found.reach <= enough.HALF:
+            pair = [Timing(t.rounds[: 4 * n], [4] * n, known="kernel") for t in (ours, rival)]
+            if enough.is_settled(*pair, 3, 8):
                 break
-        held += abs(found.value) <= found.reach
+        ratio = judged_by_later(speedup(*pair), *pair)
+        held += ratio.low <= truth <= ratio.high
+        said.append(ratio.direction())
         taken.append(n)
-    assert least < held / trials < 0.97
-    assert 4 < np.mean(taken) < 7.2
+    assert held >= least * trials
+    assert len(said) - said.count("") <= wrong * trials  # 2 % apart is no direction
+    assert 3.5 < np.mean(taken) < 7.5
 
 
 # --- Coverage: the rows of bench/intervals.py, with few trials
 
-EXEMPT = "drift of one variant, 5 %"  # no statistic knows whether a variant slows down by itself
+# No statistic knows whether a variant slows down by itself, or of states in which none of three processes was.
+EXEMPT = "drift of one variant, 5 %", "states: 10.98 or 13.05 \u00b5s"
 UNDECIDED = (
     "own AR(1) 0.5, 1 %", "own AR(1) 0.9, 1 %", "placement, 0.5 %", "placement, 2 %", "samples in two modes 10 % apart",
     "steps of 32 ns at 4 \u00b5s, noise 5 %", "steps of 160 ns at 4 \u00b5s, noise 5 %",
-    "steps of 160 ns at 4 \u00b5s, noise 1 %", "states: 10.98 or 13.05 \u00b5s", EXEMPT,
+    "steps of 160 ns at 4 \u00b5s, noise 1 %",
 )  # fmt: skip
 
 
@@ -87,8 +101,8 @@ def test_intervals_hold_the_truth_whatever_the_noise():
     """20 trials a row. With a true coverage of 90 % fewer than 14 hits have a chance of 0.2 %."""
     for row in intervals.ROWS:
         found = intervals.simulate(row, trials=20)
-        if row.name == EXEMPT:
-            assert found.ratio < 10, "the row is exempt for nothing"
+        if row.name in EXEMPT:
+            assert min(found.ratio, found.median) < 17, "the row is exempt for nothing"
             continue
         assert min(found.median, found.ratio) >= 14, (row.name, found)
         assert found.verdicts[FASTER] + found.verdicts[SLOWER] <= 1, (row.name, found)
@@ -135,15 +149,6 @@ def test_one_process_claims_less(rng):
     assert speedup(*alone).verdict() == UNCLEAR
     assert speedup(*alone, elsewhere=False).verdict() == FASTER
     assert alone[0].width > 1.5 * slow.width and not alone[0].disagree
-
-
-def test_states_that_other_rows_show_widen_an_agreement_by_chance(rng):
-    lucky, torn = processes(rng, [BIN] * 3), processes(rng, [BIN, 1.19 * BIN, BIN])
-    found = stats.states([lucky, torn, processes(rng, [BIN] * 3)])
-    assert found == pytest.approx(np.std(np.log([1, 1.19, 1]), ddof=1), rel=0.02)
-    assert stats.states([lucky]) == 0
-    low, high = speedup(lucky, lucky).low, speedup(lucky, Timing(lucky.rounds, lucky.processes, states=found)).low
-    assert high < 0.95 < low
 
 
 def test_short_times_may_differ_by_a_few_steps_and_agree(rng):

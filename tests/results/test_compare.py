@@ -16,6 +16,7 @@ import cudalab
 from cudalab.base.errors import CudalabError, InputError, NotFound
 from cudalab.base.load import CORES, OTHERS
 from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR
+from cudalab.engine import enough
 from cudalab.report import comparison
 from cudalab.report.results import Results
 from cudalab.results import marks, record
@@ -128,6 +129,18 @@ def test_states_of_torch_compile_and_processes_that_disagree_raise_no_alarm():
     found = compare(torn(1), torn(1.1)).pairs[0]
     assert found.verdict == UNCLEAR and found.disagree
     assert compare(torn(1), torn(1.7)).pairs[0].verdict == SLOWER
+
+
+def test_what_the_processes_of_one_row_show_widens_no_other_row():
+    """So the tables have the interval that the run has while it decides whether another process is needed."""
+    ours, rival = row(processes=3), row("triton", 290e-6, processes=3)
+    torn = row(
+        "triton", size="small", processes=3, times={"cold": [[s] for s in (6e-6, 6e-6, 6.9e-6) for _ in range(20)]}
+    )
+    together = run(ours, rival, torn)
+    assert together.timing(torn, "cold").disagree
+    assert together.ratio(rival, ours, "cold") == run(ours, rival).ratio(rival, ours, "cold")
+    assert enough.settled([ours, rival], 3, 8) == {"pycuda:a", "triton"}
 
 
 @pytest.mark.parametrize(
