@@ -40,8 +40,8 @@ def budgets(run: Results) -> list[str]:
                 field = "" if case.parity.largest == inf else "composed" if case.composed else "peers"
                 found.setdefault((kernel, field), {})[case.label] = None
     return [
-        f"{', '.join(labels)} of {kernel}: WRONG, and every entry is right. {_advice(field)}; or leave out what is "
-        f"WRONG: --skip {','.join(labels)}."
+        f"{', '.join(labels)} of {kernel}: WRONG, and every entry is right. The exit code is that of the entries. "
+        f"{_advice(field)}; or leave out what is WRONG: --skip {','.join(labels)}."
         for (kernel, field), labels in found.items()
     ]
 

@@ -366,6 +366,13 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         return [case for case in bad if self.of_study or case.backend != COPY or case.status == IMPOSSIBLE]
 
     @property
+    def failed(self) -> list[Case]:
+        """The broken rows that speak against the run: a WRONG library does only where no entry of the kernel ran."""
+        ran = {c.kernel for c in self.cases if c.backend in ENTRIES and c.status != SKIPPED}
+        judged = () if self.of_study else ran
+        return [c for c in self.broken if c.status != WRONG or c.backend in ENTRIES or c.kernel not in judged]
+
+    @property
     def timed(self) -> bool:
         """False for a run that only checked."""
         return self.kind != "check"

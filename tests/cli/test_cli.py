@@ -321,12 +321,15 @@ def test_a_current_folder_that_is_gone_is_said_to_be(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("statuses", "code"),
     [
-        (("ok", "ceiling"), 0), (("ok", "IMPOSSIBLE"), 1), (("WRONG", "ok"), 1), (("IMPOSSIBLE", "error"), 2),
-        (("ok", "skipped"), 0),
+        ("host ok, copy ceiling", 0), ("host ok, torch_eager IMPOSSIBLE", 1), ("host WRONG, numpy ok", 1),
+        ("host IMPOSSIBLE, numpy error", 2), ("host ok, triton skipped", 0), ("host ok, triton WRONG", 0),
+        ("triton WRONG, numpy ok", 1), ("host skipped, numpy WRONG", 1), ("pycuda ok, numpy WRONG, triton error", 2),
     ],
 )  # fmt: skip
 def test_the_exit_code_says_what_is_wrong(statuses, code):
-    cases = [record.Case("k", "s", (1,), "float32", f"b{i}", status=status) for i, status in enumerate(statuses)]
+    """A library that is WRONG says nothing of the `.cu`; it counts where no entry ran."""
+    rows = [row.split() for row in statuses.split(", ")]
+    cases = [record.Case("k", "s", (1,), "float32", backend, status=status) for backend, status in rows]
     run = record.Results(record.FORMAT, record.VERSION, "", {}, record.Machine("cuda", "a GPU"), cases=cases)
     assert measure.exit_code(run) == code
     run.cases = [record.Case("k", "s", (1,), "float32", "copy", status="IMPOSSIBLE")]
