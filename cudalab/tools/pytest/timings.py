@@ -282,7 +282,7 @@ class Timings:
 
 def failure(run: Results) -> str:
     """What is wrong with the rows: answers, impossible times, errors. Empty if nothing is."""
-    return "\n".join(f"{case.status} {case.label}: {case.reason}" for case in run.failed)
+    return "\n".join(f"{case.status} {case.label}: {case.reason}" for case in run.broken)
 
 
 def main_row(run: Results, group: Group, kind: str, seed: int) -> Case:
