@@ -55,6 +55,17 @@ class HostLaunch:
     known: Mapping[str, ast.expr] = field(default_factory=dict)  # the values of variables that are whole arguments
     written: str = ""  # grid and block as they stand there
 
+    def value(self, node: ast.expr | None) -> ast.expr | None:
+        """Return an argument, or the value of the variable that it is."""
+        return self.known.get(node.id, node) if isinstance(node, ast.Name) else node
+
+    def sizes(self, tensor: str) -> list[str]:
+        """Return every size of a tensor up to the last one that the launch uses: `x.size(0)`, `x.size(1)`."""
+        parts = [*(self.grid or ()), *(self.block or ()), self.shared, *self.arguments, *self.known.values()]
+        found = {ast.unparse(node) for part in parts if part for node in ast.walk(part) if isinstance(node, ast.Call)}
+        last = max((i for i in range(8) if tensor and f"{tensor}.size({i})" in found), default=-1)
+        return [f"{tensor}.size({i})" for i in range(last + 1)]
+
 
 def launches(text: str, numbers: Mapping[str, int]) -> list[HostLaunch]:
     """Every launch in the host code of a `.cu`, in order. `numbers`: its constants by name."""
