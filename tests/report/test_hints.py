@@ -87,6 +87,9 @@ def test_the_allowed_error_stands_beside_the_error():
     assert "allowed" not in report.render(run(case("host:a")), "table")
     beyond = report.render(run(near("host:a", 60.0, 8.2e11)), "table")
     assert re.search(r"host:a +right +60 +by atol +100 %", beyond) and "\nby atol: the element is near 0" in beyond
+    (failed := case("host:a", status=record.ERROR)).parity = None
+    said = report.render(run(failed), "table")
+    assert re.search(r"host:a +error +1$", said, re.MULTILINE) and "rounded" not in said  # a column without a value
     hidden = report.render(run(near("host:a", 60.0, 8.2e11), near("host:a", 61.0, 64)), "table")
     assert "by atol" not in hidden  # the row shows the larger error, and what is allowed there
 
