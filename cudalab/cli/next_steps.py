@@ -23,7 +23,6 @@ from cudalab.spec.sizes import USUAL
 MOST = 3
 INDENT = len("next: ")
 FEW = 0.25  # of the elements: fewer wrong ones may be a memory error
-FAR = 0.01  # relative error of the whole output; a formula that is nearly right makes a smaller one
 RACE = ": race on "  # what the CPU writes of one, with both lines
 SUMS = 4  # times the spacing of numbers near 1: the relative error of a whole output that rounding alone makes
 CANCELLED = "after you give the budget an atol: only values near 0 are off, where terms cancel"
@@ -136,7 +135,7 @@ def _of_memory(wrong: Case) -> bool:
 
 def _far(case: Case) -> bool:
     """Whether the output as a whole is off by more than rounding explains."""
-    return case.parity is not None and case.parity.rel_l2 > FAR
+    return case.parity is not None and case.parity.rel_l2 > record.FAR
 
 
 def _chosen(run: Results) -> list[str]:

@@ -53,6 +53,9 @@ def test_what_no_budget_takes_has_a_line_that_says_what_helps_or_none():
     assert "peers=Budget(ulp, atol, why)" in line and line.endswith("--skip numpy.")
     (line,) = hints.budgets(run(case("host:a"), case("torch_native", 3, None)))
     assert "No budget allows inf or NaN" in line and line.endswith("--skip torch_native.")
+    (far := case("torch_native", 3)).parity.rel_l2 = 0.2
+    (line,) = hints.budgets(run(case("host:a"), far))
+    assert "By more than rounding: does the form in the spec" in line and line.endswith("--skip torch_native.")
     wrong = case("torch_eager", 0, status=record.WRONG)
     assert hints.budgets(run(case("host:a"), wrong)) == []
     assert hints.budgets(run(wrong)) == []
