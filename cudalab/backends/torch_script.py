@@ -44,7 +44,14 @@ def bind(kernel: Kernel, variant: str, dtype: DType, operands: Operands) -> Boun
     form = FunctionType(kernel.torch.__code__, kernel.torch.__globals__, kernel.torch.__name__)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the docstring of this file says that it is deprecated
-        scripted = torch.jit.script(form)
+        try:
+            scripted = torch.jit.script(form)
+        except torch.jit.frontend.UnsupportedNodeError as error:
+            if "import statements" not in str(error):
+                raise
+            raise Unavailable(
+                "TorchScript cannot read an import in a function; write it at the top of the spec"
+            ) from None
         for _ in range(PROFILING_RUNS):
             _torch.with_scalars(scripted, operands)(*tensors)
     return _torch.bound(scripted, operands)

@@ -54,7 +54,8 @@ def allow(seconds: float | None, option: str = "--timeout") -> None:
     """Let files that are loaded from now on take so long, and LEAST at least, as `option` says; None: LIMIT."""
     global _advice, _limit
     _limit = LIMIT if seconds is None else max(seconds, LEAST)
-    _advice = ADVICE if seconds is None else f"give a longer {option}"
+    longer = "a longer" if seconds is None or seconds >= LEAST else f"more than {LEAST:g} s as"
+    _advice = ADVICE if seconds is None else f"give {longer} {option}"
 
 
 @contextmanager

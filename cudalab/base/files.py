@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import hashlib
 import os
 import secrets
 import shlex
-import socket
 import stat
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -84,26 +80,6 @@ def _try(target: Path) -> None:
         return
     with open(unnamed, "wb") as file:
         file.write(bytes(FREE))
-
-
-@contextlib.contextmanager
-def claimed(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold a file that a run writes again and again. Raises InputError if another run of this user holds it.
-
-    The claim is the name of a socket, which ends with the process and leaves no file. Linux has such names.
-    """
-    target = Path(path).resolve()
-    name = hashlib.sha256(f"{os.geteuid()} {target}".encode(errors="surrogateescape")).hexdigest()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as claim:
-        try:
-            claim.bind(f"\0cudalab-{name}".encode())
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise InputError(
-                    f"another run is writing {target}; wait until it ends, or give another file with -o"
-                ) from None
-        with scratch.written(target):
-            yield
 
 
 def _half(target: Path) -> str:

@@ -64,6 +64,17 @@ def sweep_folders(place: Path) -> None:
                     shutil.rmtree(entry.path, ignore_errors=True)
 
 
+def in_use(folder: str) -> bool:
+    """Whether a run of this user holds this scratch folder. One that is set by hand would never be removed."""
+    try:
+        with _free(folder, os.O_RDONLY | os.O_DIRECTORY):
+            return False
+    except BlockingIOError:
+        return os.path.basename(folder).startswith(PREFIX)
+    except (OSError, ValueError):
+        return False
+
+
 @contextlib.contextmanager
 def _free(path: str, flags: int) -> Iterator[None]:
     """Hold the lock of a file of this user. Raises OSError if it is another user's, or another process has the lock."""

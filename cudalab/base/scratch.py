@@ -63,7 +63,7 @@ class _Here:
         if self.scratch:
             return self.scratch.path
         given = os.environ.get(VARIABLE)
-        return Path(given) if given and os.path.basename(given).startswith(PREFIX) and os.path.isdir(given) else None
+        return Path(given) if given and leftovers.in_use(given) else None
 
 
 _here = _Here()

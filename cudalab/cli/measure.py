@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -160,16 +160,17 @@ def _show(
 def exit_code(run: Results, format: str = "") -> int:
     """Return 0 if all is right, 1 for a wrong answer or an impossible time, 2 for what does not compile or run.
 
-    NOT_RUN is for a kernel none of whose entries ran; see `say_not_run`. UNSAVED is for results that are not where
-    they were to go.
+    `Results.failed` has the rows that count. NOT_RUN is for a kernel none of whose entries ran; see `say_not_run`.
+    UNSAVED is for results that are not where they were to go.
     """
-    from cudalab.results import record
+    return UNSAVED if unsaved() else failure(run.failed) or (NOT_RUN if say_not_run(run, format) else 0)
 
-    if unsaved():
-        return UNSAVED
-    status = {case.status for case in run.broken}
-    failed = 2 if record.ERROR in status else 1 if status & {record.WRONG, record.IMPOSSIBLE} else 0
-    return failed or (NOT_RUN if say_not_run(run, format) else 0)
+
+def failure(broken: Sequence[Case]) -> int:
+    """The exit code of broken rows: 2 if one could not run, 1 for a wrong answer or an impossible time, 0 for none."""
+    from cudalab.results.record import ERROR
+
+    return 2 if any(case.status == ERROR for case in broken) else int(bool(broken))
 
 
 def say_not_run(run: Results, format: str) -> bool:

@@ -16,13 +16,16 @@ from cudalab.engine.options import QUICK
 from cudalab.report import columns
 from cudalab.results import record
 from cudalab.results.record import Case, Results
+from cudalab.spec.dtype import DTYPES
 from cudalab.spec.find import is_path
 from cudalab.spec.sizes import USUAL
 
 MOST = 3
 INDENT = len("next: ")
 FEW = 0.25  # of the elements: fewer wrong ones may be a memory error
-FAR = 0.01  # relative error of the whole output; a formula that is nearly right makes a smaller one
+RACE = ": race on "  # what the CPU writes of one, with both lines
+SUMS = 4  # times the spacing of numbers near 1: the relative error of a whole output that rounding alone makes
+CANCELLED = "after you give the budget an atol: only values near 0 are off, where terms cancel"
 
 
 def lines(run: Results, output: str | None, width: int) -> list[str]:
@@ -89,7 +92,7 @@ def resuming(run: Results, place: str, study: str = "") -> str:
 
 
 def _first_of_all(run: Results, wrong: Case) -> str:
-    """What to do before anything else about a wrong entry, where its row and NumPy's tell; else an empty text."""
+    """What to do before anything else about a wrong entry, where its row or NumPy's tells; else an empty text."""
     if nans.ADVICE in wrong.reason:
         return 'after nans="ignored" in the spec, or a kernel that keeps NaN'
     if contents.READ_FIRST in wrong.reason or contents.NEVER_WRITTEN in wrong.reason:
@@ -97,7 +100,7 @@ def _first_of_all(run: Results, wrong: Case) -> str:
     mates = (case for case in run.cases if case.group == wrong.group)
     numpy = next((case for case in mates if case.backend == "numpy" and case.status == record.WRONG), None)
     if numpy is None:
-        return ""
+        return CANCELLED if parity.NEAR_0 in wrong.reason and _rounded(wrong) else ""
     if not _finite(numpy):
         return "reorder the formula first: an intermediate result overflows in NumPy too"
     if not _finite(wrong) or (_far(wrong) and not _far(numpy)):
@@ -107,19 +110,32 @@ def _first_of_all(run: Results, wrong: Case) -> str:
     return "widen the spec's budget first: NumPy exceeds it too"
 
 
+def _rounded(case: Case) -> bool:
+    """Whether the output as a whole is off by no more than rounding its terms explains."""
+    kind = DTYPES.get(case.dtype)
+    if case.parity is None or kind is None or kind.precision is None:
+        return False
+    return case.parity.rel_l2 <= SUMS * 2.0 ** (1 - kind.precision)
+
+
 def _finite(case: Case) -> bool:
     return case.parity is None or case.parity.largest < inf
 
 
 def _of_memory(wrong: Case) -> bool:
-    """Whether a memory error or a race may be behind it: NaN, far off, few elements; not a rounding that is off."""
+    """Whether a memory error or a race may be behind it: NaN, far off, few elements; not a rounding that is off.
+
+    A race that the row names has been found.
+    """
+    if RACE in wrong.reason:
+        return False
     found = wrong.parity
     return found is None or not _finite(wrong) or found.wrong < FEW * found.n or _far(wrong)
 
 
 def _far(case: Case) -> bool:
     """Whether the output as a whole is off by more than rounding explains."""
-    return case.parity is not None and case.parity.rel_l2 > FAR
+    return case.parity is not None and case.parity.rel_l2 > record.FAR
 
 
 def _chosen(run: Results) -> list[str]:

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cudalab.base import files, genuine
+from cudalab.base import genuine
+from cudalab.base.claim import claimed
 from cudalab.base.errors import InputError, Unavailable, need_seconds, why
 from cudalab.base.load import Watch
 from cudalab.device.machine import commit
@@ -116,11 +117,11 @@ class Session:
         """Start the first worker. Raises what opening the device raised there."""
         self._start, self._load = perf_counter(), Watch() if self.setup.modes else None
         self._replaced, self._commit = set(genuine.replaced()), commit()  # a worker that was started ahead loads
-        with ExitStack() as claim:
+        with ExitStack() as held:
             if self.output:
-                claim.enter_context(files.claimed(self.output))
+                held.enter_context(claimed(self.output))
             count, most = self._opened()
-            self._claim = claim.pop_all()
+            self._claim = held.pop_all()
         if "processes" in self.options:
             self.options["processes"] = count
             if most > count:

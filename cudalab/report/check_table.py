@@ -25,11 +25,9 @@ def check_rows(run: Results) -> list[tuple[list[str], list[Case]]]:
 
 
 def headers_and_rows(rows: Sequence[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """CHECK_HEADERS and rows of `check_rows`, without the allowed error where none has it."""
-    at = CHECK_HEADERS.index(ALLOWED)
-    if any(row[at] != NOT_MEASURED for row in rows):
-        return CHECK_HEADERS, list(rows)
-    return [name for name in CHECK_HEADERS if name != ALLOWED], [[*row[:at], *row[at + 1 :]] for row in rows]
+    """CHECK_HEADERS and rows of `check_rows`, without the columns in which no row has anything."""
+    kept = [i for i in range(len(CHECK_HEADERS)) if not rows or any(row[i] != NOT_MEASURED for row in rows)]
+    return [CHECK_HEADERS[i] for i in kept], [[row[i] for i in kept] for row in rows]
 
 
 def _sum_up(cases: list[Case]) -> list[str]:

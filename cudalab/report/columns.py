@@ -67,7 +67,8 @@ def missing(run: Results) -> str:
     last = [case for case in run.cases if case.group == run.cases[-1].group]
     if run.kind == "check" and any(case.status in record.BROKEN for case in last if case.backend in record.ENTRIES):
         return (
-            "STOPPED where an entry is wrong or fails: to check the rest, leave out -x, or continue with --resume FILE"
+            "STOPPED where an entry is wrong or fails: to check the rest, leave out -x; a run with -o FILE continues "
+            "with --resume FILE"
         )
     return "INTERRUPTED: some cases are missing; continue with --resume FILE"
 

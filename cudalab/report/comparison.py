@@ -114,7 +114,11 @@ def notes(found: Comparison) -> list[tuple[str, str, str]]:
     why = "is the speed-up of the copy, which does not depend on the kernels"
     moved = [("the machine changed", _several(where), f"{value} {why}") for value, where in drift.items()]
     wrong = [("wrong", _about(cases), text) for text, cases in _folded(found.wrong).items()]
-    was_wrong = [("not compared", _about(cases), text) for text, cases in _folded(found.was_wrong).items()]
+    was_wrong = [
+        ("not compared", _about(cases), text)
+        for some in (found.libraries, found.was_wrong)
+        for text, cases in _folded(some).items()
+    ]
     return (
         below_tables.hints_once(wrong + was_wrong)
         + moved

@@ -10,6 +10,7 @@ from cudalab.checks.parity import NEAR_0
 from cudalab.results import record
 from cudalab.results.record import Case, Results
 
+OTHER = "other"  # the row computes something else
 FIELDS = {  # the budget that judges a row, and what it is for
     "composed": "variants that round to the dtype at each step",
     "peers": "NumPy, rivals and library calls in one pass",
@@ -38,6 +39,7 @@ def budgets(run: Results) -> list[str]:
                 if not case.composed and needed <= enough.get((kernel, case.dtype), 0):
                     continue
                 field = "" if case.parity.largest == inf else "composed" if case.composed else "peers"
+                field = field if case.close else OTHER
                 found.setdefault((kernel, field), {})[case.label] = None
     return [
         f"{', '.join(labels)} of {kernel}: WRONG, and every entry is right. {_advice(field)}; or leave out what is "
@@ -134,6 +136,11 @@ def _seen(cases: Sequence[Case]) -> float:
 
 
 def _advice(field: str) -> str:
+    if field == OTHER:
+        return (
+            "By more than rounding: does the form in the spec, such as torch=, or the reference compute something "
+            "else, or has an input values that one of them does not expect? See inputs="
+        )
     if not field:
         return "No budget allows inf or NaN in place of a number: write it so that no intermediate result overflows"
     return (

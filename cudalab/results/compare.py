@@ -75,6 +75,7 @@ class Comparison:
     checked: list[tuple[Case, Case]] = field(default_factory=list)  # cases that both runs compared with float64
     left_out: dict[str, list[Case]] = field(default_factory=dict)  # cases by why they are not compared
     wrong: dict[str, list[Case]] = field(default_factory=dict)  # cases of the new run by what is wrong with them
+    libraries: dict[str, list[Case]] = field(default_factory=dict)  # those that do not count: see `Results.failed`
     was_wrong: dict[str, list[Case]] = field(default_factory=dict)  # those that were wrong in the old run alone
     mended: list[Case] = field(default_factory=list)  # of these, those that are right in the new run
     where: str = "run"  # what the old and the new cases are of: ".cu" for those of one run (`results/against.py`)
@@ -152,8 +153,10 @@ def fill(found: Comparison, old: Results, new: Results) -> None:
     before, after, run = _by_key(old), _by_key(new), found.where
     found.checked.extend((was, now) for was, now in pairs_of(old, new) if was.parity and now.parity)
     _leave_out(found, before, after)
+    failed = {_key(case) for case in new.failed}
     for case in new.broken:
-        found.wrong.setdefault(f"{case.status} in the new {run}: {case.reason}", []).append(case)
+        counts = found.wrong if _key(case) in failed else found.libraries
+        counts.setdefault(f"{case.status} in the new {run}: {case.reason}", []).append(case)
     broken = {_key(case) for case in new.broken}
     for case in old.broken:
         if _key(case) not in broken:  # it says nothing of the new run

@@ -52,6 +52,7 @@ BROKEN: Final = (WRONG, IMPOSSIBLE, ERROR)  # there is no time that holds
 
 COPY = "copy"  # the backend of a ceiling row
 
+FAR: Final = 0.01  # relative error of a whole output; a formula that is nearly right makes a smaller one
 ENTRIES: Final = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
 OLD = " @ old"  # behind an entry's name in `variant`: it is that of the earlier `.cu` of `bench --against`
 
@@ -236,6 +237,14 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return self.variant.endswith(OLD) and self.backend in ENTRIES
 
     @property
+    def close(self) -> bool:
+        """Whether a WRONG answer is off by roundings and special values alone: as a whole by no more than FAR."""
+        found = self.parity
+        if self.status != WRONG or found is None or not found.wrong:
+            return False
+        return found.rel_l2 <= FAR and (found.largest < inf or 2 * found.wrong <= found.n)
+
+    @property
     def not_on_cpu(self) -> bool:
         """Whether it was skipped because the CPU cannot run what is in the `.cu`."""
         return self.status == SKIPPED and "nvcc" in self.costs
@@ -364,6 +373,13 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         impossible time is: a clock lies. A study may call a variant `copy`."""
         bad = (case for case in self.cases if case.status in BROKEN)
         return [case for case in bad if self.of_study or case.backend != COPY or case.status == IMPOSSIBLE]
+
+    @property
+    def failed(self) -> list[Case]:
+        """The broken rows that speak against the run: a library that is `close` only where no entry ran."""
+        ran = {c.kernel for c in self.cases if c.backend in ENTRIES and c.status != SKIPPED}
+        judged = set() if self.of_study else ran
+        return [c for c in self.broken if not (c.kernel in judged and c.backend not in ENTRIES and c.close)]
 
     @property
     def timed(self) -> bool:

@@ -25,7 +25,7 @@ from cudalab.base.bounded import Interrupted, Stopped, bounded, guarded
 from cudalab.base.errors import CudalabError, InputError, SpecError, at_line, message_of, short, unknown, why
 from cudalab.base.globs import names_of
 from cudalab.base.text import visible
-from cudalab.spec import cuda_source, entry_names, imported, plain, validate
+from cudalab.spec import cuda_source, entry_names, imported, plain, python_source, validate
 from cudalab.spec.dtype import DTYPES
 from cudalab.spec.kernel import Kernel
 
@@ -188,6 +188,10 @@ def _there(path: Path) -> Path:
         advice = f"; did you mean {others[close[0]]}?" if close else ""
         advice = f"; write one: cudalab new {shlex.quote(str(code))}" if code.is_file() else advice
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py{advice}")
+    if not path.with_suffix(".cu").exists() and python_source.has_code(path):
+        raise SpecError(
+            f"{path} has CUDA code in a string and no .cu beside it; write both: cudalab new {shlex.quote(str(path))}"
+        )
     return path
 
 

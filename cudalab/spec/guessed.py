@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cudalab.spec import c_expression
+from cudalab.spec import c_expression, host_launch
 from cudalab.spec.body_text import vector_bytes
 from cudalab.spec.cuda_source import Parameter
 from cudalab.spec.dtype import DTYPES, of_c
@@ -148,7 +149,35 @@ class Form:
             order = {word: next((s for s in self.sizes if s.upper() == word), word) for word in "MNK"}
             found |= matrices(self.layout, order)
         self._complete(found)
+        self._as_vectors(found)
+        self._as_tensors(found)
         return found
+
+    def _as_vectors(self, found: dict[str, Extent]) -> None:
+        """Give what is read in pairs, `mask[2 * i + 1]`, the shape of an array of float2: `2*cols`, not `cols 2`."""
+        vectors = {found[array].words for array in self.aligned if array in found}
+        for array, extent in found.items():
+            *outer, last, lanes = ("", *extent.words) if len(extent.words) < 2 else extent.words
+            if lanes.isdigit() and (joined := (*outer, f"{lanes}*{last}")) in vectors:
+                found[array] = Extent(joined, extent.sure)
+
+    def _as_tensors(self, found: dict[str, Extent]) -> None:
+        """Give tensors as many dimensions as the host code asks for: `n * c` blocks of `x.size(0)` and `x.size(1)`.
+
+        The body may know their product alone, such as `blockIdx.z`. Arrays of its shape get that of the tensor.
+        """
+        launch = self.launch
+        if not launch or len(launch.arguments) != len(self.parameters):
+            return
+        passed = {c_name(p): launch.value(node) for p, node in zip(self.parameters, launch.arguments, strict=True)}
+        for array, extent in list(found.items()):
+            asked = launch.sizes(host_launch.tensor(passed[array])) if array in passed else []
+            named = {size: name for name, node in passed.items() if node and (size := ast.unparse(node)) in asked}
+            left = [word for word in extent.words if word not in named.values()]
+            if len(asked) > len(extent.words) and len(left) == len(asked) - len(named):
+                words = tuple(named.get(size) or left.pop(0) for size in asked)
+                same = [other for other, one in found.items() if one.words == extent.words]
+                found.update(dict.fromkeys(same, Extent(words, sure=False)))
 
     def _complete(self, found: dict[str, Extent]) -> None:
         """Give the one dimension that is not known the one size that no array has."""

@@ -118,6 +118,8 @@ class Layout(Threads):
         if (number := c.whole(index)) is not None:
             return Extent((str(number + 1),)) if number >= 0 else None
         strided = self._strided(index, depth)
+        if strided and reduce(gcd, index.values()) > 1:  # x[row * cols + c] of float2: the columns alone count twice
+            strided = self._wide(index, depth) or strided
         if strided and strided.sure:
             return strided
         bounded = self._bounded(index) or (self._bounded(last) if last and last != index else None)

@@ -38,6 +38,7 @@ _SIZES = re.compile(r"\b([A-Za-z_]\w*)\s*\.\s*(?:sizes\s*\(\s*\)|shape)\s*\[\s*(
 _KEYWORD = re.compile(rf"\b(?:{'|'.join(sorted(set(keyword.kwlist) - {'and', 'or', 'not'}))})\b")
 MOST = 500  # launches that are read
 LONGEST = 4000  # characters of one part of a launch
+_OF_TENSORS = ("size", "numel", "data_ptr")  # what is asked of tensors
 _DEEPEST = 24  # variables of variables
 
 
@@ -54,6 +55,17 @@ class HostLaunch:
     arguments: tuple[ast.expr | None, ...] = ()
     known: Mapping[str, ast.expr] = field(default_factory=dict)  # the values of variables that are whole arguments
     written: str = ""  # grid and block as they stand there
+
+    def value(self, node: ast.expr | None) -> ast.expr | None:
+        """Return an argument, or the value of the variable that it is."""
+        return self.known.get(node.id, node) if isinstance(node, ast.Name) else node
+
+    def sizes(self, tensor: str) -> list[str]:
+        """Return every size of a tensor up to the last one that the launch uses: `x.size(0)`, `x.size(1)`."""
+        parts = [*(self.grid or ()), *(self.block or ()), self.shared, *self.arguments, *self.known.values()]
+        used = {ast.unparse(node) for part in parts if part for node in ast.walk(part) if isinstance(node, ast.Call)}
+        every = [f"{tensor}.size({i})" for i in range(8)]
+        return every[: max((i + 1 for i, size in enumerate(every) if size in used), default=0)]
 
 
 def launches(text: str, numbers: Mapping[str, int]) -> list[HostLaunch]:
@@ -251,9 +263,6 @@ def _plain(node: ast.expr) -> bool:
     )
 
 
-_OF_TENSORS = ("size", "numel", "data_ptr")
-
-
 def _bytes(found: re.Match[str]) -> str:
     kind = of_c(" ".join(found[1].split()))
     return str(kind.itemsize) if kind else SIZEOF if found[1].strip() in ("scalar_t", "T") else found[0]
@@ -263,9 +272,9 @@ def _bytes(found: re.Match[str]) -> str:
 class Translation:
     """Expressions of the host as those of a launch function of a spec.
 
-    `tensors`: arrays of the spec by the names that the host has for them; `values`: other expressions of the spec, by
-    those of the host for which they stand; `known`: the values of variables; `itemsize`: the bytes of an element of
-    the kernel's dtype; `ranks`: how many dimensions arrays of the spec have, where that is known.
+    `tensors`: arrays of the spec by their names in the host code; `values`: other expressions of the spec by those of
+    the host that they replace; `known`: the values of variables; `itemsize`: the bytes of an element of the kernel's
+    dtype; `ranks`: how many dimensions arrays of the spec have, where that is known.
     """
 
     tensors: Mapping[str, str]

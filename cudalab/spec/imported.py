@@ -12,9 +12,19 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
 from pathlib import Path
+from types import ModuleType
 
 from cudalab.base.errors import SpecError
+from cudalab.base.packages import PACKAGES
 
 LAB = __package__.partition(".")[0]
 
@@ -39,9 +49,25 @@ def add_folder(spec: Path) -> None:
                 raise SpecError(f"{file}: `import {head}` gives {theirs}, not {ours}; rename one of the two modules")
             seen.add(ours)
             left.append(ours)
+    sys.path_importer_cache[str(folder)] = _Folder(str(folder))
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
         importlib.invalidate_caches()
+
+
+class _Folder(FileFinder):
+    """Finds modules in a spec's folder; a folder of files there is no library of its name, where that is absent.
+
+    PyTorch's compiler tries `import triton`, which would find a folder triton/ without an `__init__.py`.
+    """
+
+    def __init__(self, path: str) -> None:
+        kinds = (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceFileLoader, SOURCE_SUFFIXES)
+        super().__init__(path, *kinds)
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        found = super().find_spec(fullname, target)
+        return None if found and found.loader is None and fullname in PACKAGES else found
 
 
 def _file_of(module: str) -> Path | None:

@@ -44,6 +44,14 @@ class _Unwritten(Exception):
     """A part of a string is not written in the file. Its text says which."""
 
 
+def has_code(path: Path) -> bool:
+    """Whether a Python file has CUDA code that `taken` reads."""
+    try:
+        return bool(taken(path))
+    except InputError:
+        return False
+
+
 def taken(path: Path) -> list[Taken]:
     """The CUDA code in a Python file, in order. Raises InputError with a line where it cannot be read, or has none."""
     try:

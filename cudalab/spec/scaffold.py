@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +67,8 @@ def _summary(name: str, text: str) -> str:
     said = said or (re.sub(r"^\s*//+\s*", "", above[1].split("\n")[0]) if above else "")
     said = " ".join(re.sub(r"\*/.*", "", said).replace('"', "'").replace("\\", "/").split()).strip("=-*/ ")
     fit = any(map(str.isalpha, said)) and said.isprintable() and not re.search(r"[{}]|__|;$", said)
-    return said.rstrip(".:;,")[:90] if fit else name.replace("_", " ")
+    whole = said if len(said) <= 90 else re.split(r"(?<=[.;]) ", said)[0]
+    return textwrap.shorten(whole.rstrip(".:;,"), 90, placeholder=" ...") if fit else name.replace("_", " ")
 
 
 def like(kernel: Kernel, path: Path) -> dict[Path, str]:

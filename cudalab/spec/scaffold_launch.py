@@ -141,8 +141,8 @@ class _Host:
         return {name: self.named[c_name(p)] for p, name in pairs if name}
 
     def _argument(self, name: str) -> ast.expr | None:
-        node = next((node for p, node in self._pairs if c_name(p) == name), None)
-        return self.form.launch.known.get(node.id, node) if isinstance(node, ast.Name) and self.form.launch else node
+        launch = self.form.launch
+        return next((launch.value(node) for p, node in self._pairs if launch and c_name(p) == name), None)
 
     def _translation(self, values: Mapping[str, str], item: str = "") -> host_launch.Translation:
         ranks = {self.named[name]: len(e.words) for name, e in self.form.shapes.items() if name in self.named}

@@ -163,10 +163,13 @@ def test_a_process_of_a_run_uses_the_folder_of_the_run(tmp_path, monkeypatch):
     made = tmp_path / f"{leftovers.PREFIX}of-a-run"
     made.mkdir()
     monkeypatch.setenv(leftovers.VARIABLE, str(made))
+    held_by_run = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+    leftovers.locked(held_by_run)
     with scratch.held() as place:
         assert place == made
     assert made.exists()
-    for other in tmp_path / f"{leftovers.PREFIX}gone", tmp_path:  # no run has made the second
+    os.close(held_by_run)
+    for other in made, tmp_path / f"{leftovers.PREFIX}gone", tmp_path:  # no run holds the first or has made the last
         monkeypatch.setenv(leftovers.VARIABLE, str(other))
         with scratch.held() as place:
             assert place != other

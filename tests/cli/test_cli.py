@@ -321,13 +321,36 @@ def test_a_current_folder_that_is_gone_is_said_to_be(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("statuses", "code"),
     [
-        (("ok", "ceiling"), 0), (("ok", "IMPOSSIBLE"), 1), (("WRONG", "ok"), 1), (("IMPOSSIBLE", "error"), 2),
-        (("ok", "skipped"), 0),
+        ("host ok, copy ceiling", 0), ("host ok, torch_eager IMPOSSIBLE", 1), ("host WRONG, numpy ok", 1),
+        ("host IMPOSSIBLE, numpy error", 2), ("host ok, triton skipped", 0), ("host ok, triton WRONG", 0),
+        ("triton WRONG, numpy ok", 1), ("host skipped, numpy WRONG", 1), ("pycuda ok, numpy WRONG, triton error", 2),
     ],
 )  # fmt: skip
 def test_the_exit_code_says_what_is_wrong(statuses, code):
-    cases = [record.Case("k", "s", (1,), "float32", f"b{i}", status=status) for i, status in enumerate(statuses)]
+    """Roundings and special values of a library say nothing of the `.cu`; they count where no entry ran."""
+    rows, near = [row.split() for row in statuses.split(", ")], record.Parity(ok=False, n=9, wrong=3, rel_l2=1e-4)
+    cases = [record.Case("k", "s", (1,), "float32", name, status=status, parity=near) for name, status in rows]
     run = record.Results(record.FORMAT, record.VERSION, "", {}, record.Machine("cuda", "a GPU"), cases=cases)
     assert measure.exit_code(run) == code
     run.cases = [record.Case("k", "s", (1,), "float32", "copy", status="IMPOSSIBLE")]
     assert measure.exit_code(run) == 1  # a copy that failed would not count
+
+
+@pytest.mark.parametrize(
+    ("parity", "code"),
+    [
+        (None, 1),
+        ({"wrong": 0}, 1),  # it wrote outside its output
+        ({"wrong": 9, "rel_l2": 0.2, "max_ulp": 99.0}, 1),
+        ({"wrong": 9, "rel_l2": 0.002, "max_ulp": 99.0}, 0),
+        ({"wrong": 5, "max_ulp": None}, 1),  # infinite or NaN
+        ({"wrong": 4, "max_ulp": None}, 0),
+    ],
+)
+def test_a_library_that_computes_something_else_counts(parity, code):
+    """The reference and the entry may have one mistake in common, which a library shows."""
+    wrong = record.Parity(ok=False, n=9, **parity) if parity else None
+    rows = (("host", "ok", None), ("triton", "WRONG", wrong))
+    cases = [record.Case("k", "s", (1,), "float32", name, status=status, parity=one) for name, status, one in rows]
+    run = record.Results(record.FORMAT, record.VERSION, "", {}, record.Machine("cuda", "a GPU"), cases=cases)
+    assert measure.exit_code(run) == code

@@ -197,6 +197,7 @@ class Model(torch.nn.Module):
 
 def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec():
     Path("model.py").write_text(MODEL)
+    assert f"write both: cudalab new {Path('model.py').resolve()}" in refused("check", "model.py")  # which is not run
     run = ran("new", "model.py")
     assert "wrote twice_ext.cu: cuda_sources of load_inline" in run.stderr and "of model.py\n" in run.stderr
     assert "host code at lines 1, 7 to 11 is left out: the lab launches\n" in run.stderr

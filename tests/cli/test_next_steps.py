@@ -79,6 +79,8 @@ FINITE, INFINITE, ALONE = {"max_ulp": 9.0}, {"max_ulp": None}, "the wrong entry 
     [
         ("widen", [wrong("numpy", **FINITE), wrong("host:a", **FINITE)]),
         ("atol", [wrong("numpy", "error 2e-7, where values are near 0", **FINITE), wrong("host:a", **FINITE)]),
+        *((said, [case("numpy"), wrong("host:a", "error 9e-7, where values are near 0", wrong=3, rel_l2=off)])
+          for said, off in (("where terms cancel", 1e-7), ("memory errors", 1e-5))),
         ("overflows in NumPy too", [wrong("numpy", **INFINITE), wrong("host:a", **INFINITE)]),
         *(("memory errors", [wrong("numpy", **FINITE), wrong("host:a", **far)])
           for far in (INFINITE, {"max_ulp": 5e6, "rel_l2": 0.1})),
@@ -86,6 +88,7 @@ FINITE, INFINITE, ALONE = {"max_ulp": 9.0}, {"max_ulp": None}, "the wrong entry 
         *(("set every element", [wrong("numpy", **FINITE), wrong("host:a", cause, **INFINITE)])
           for cause in ("y is read before it is written: zero it", "never written: 1 of 64 elements of y")),
         (ALONE, [wrong("host:a", max_ulp=5e5)]),
+        (ALONE, [case("numpy"), wrong("host:a", "k: race on 4 bytes of shared memory", **INFINITE)]),  # it is found
         *(("memory errors", [wrong("host:a", **far)])
           for far in (INFINITE, {"wrong": 3}, {"rel_l2": 1e20}, {"wrong": 0}, {"rel_l2": 0.5})),
     ],

@@ -214,16 +214,22 @@ def test_the_numpy_row_computes_a_later_output_from_the_earlier_one_as_it_was_ro
     assert rows(kernel, only=("numpy",), name="bfloat16")["numpy"].status == "ok"
 
 
-def test_torchscript_says_which_scalars_lack_a_type(tmp_path):
+def test_torchscript_says_what_it_cannot_read(tmp_path):
     pytest.importorskip("torch")
 
     def typed(p, m, v, g, lr: float, b1: float, b2: float):
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
         return p - lr * m / (v.sqrt() + 1e-8), m, v
 
-    typed.__annotations__ = {"lr": float, "b1": float, "b2": float}
+    def importing(p, m, v, g, lr: float, b1: float, b2: float):
+        import math
+
+        return p + math.pi, m, v
+
+    typed.__annotations__ = importing.__annotations__ = {"lr": float, "b1": float, "b2": float}
     assert rows(adam(tmp_path, torch=typed), only=("torch_script",))["torch_script"].status == "ok"
-    case = rows(adam(tmp_path, torch=torch_step), only=("torch_script",))["torch_script"]
-    assert (case.status, case.reason) == (
-        "skipped", "TorchScript treats a parameter without a type as a tensor; annotate lr: float, b1: float, b2: float"
-    )  # fmt: skip
+    untyped = "TorchScript treats a parameter without a type as a tensor; annotate lr: float, b1: float, b2: float"
+    inside = "TorchScript cannot read an import in a function; write it at the top of the spec"
+    for form, said in ((torch_step, untyped), (importing, inside)):
+        case = rows(adam(tmp_path, torch=form), only=("torch_script",))["torch_script"]
+        assert (case.status, case.reason) == ("skipped", said)

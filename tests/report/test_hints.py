@@ -53,6 +53,9 @@ def test_what_no_budget_takes_has_a_line_that_says_what_helps_or_none():
     assert "peers=Budget(ulp, atol, why)" in line and line.endswith("--skip numpy.")
     (line,) = hints.budgets(run(case("host:a"), case("torch_native", 3, None)))
     assert "No budget allows inf or NaN" in line and line.endswith("--skip torch_native.")
+    (far := case("torch_native", 3)).parity.rel_l2 = 0.2
+    (line,) = hints.budgets(run(case("host:a"), far))
+    assert "By more than rounding: does the form in the spec" in line and line.endswith("--skip torch_native.")
     wrong = case("torch_eager", 0, status=record.WRONG)
     assert hints.budgets(run(case("host:a"), wrong)) == []
     assert hints.budgets(run(wrong)) == []
@@ -87,6 +90,9 @@ def test_the_allowed_error_stands_beside_the_error():
     assert "allowed" not in report.render(run(case("host:a")), "table")
     beyond = report.render(run(near("host:a", 60.0, 8.2e11)), "table")
     assert re.search(r"host:a +right +60 +by atol +100 %", beyond) and "\nby atol: the element is near 0" in beyond
+    (failed := case("host:a", status=record.ERROR)).parity = None
+    said = report.render(run(failed), "table")
+    assert re.search(r"host:a +error +1$", said, re.MULTILINE) and "rounded" not in said  # a column without a value
     hidden = report.render(run(near("host:a", 60.0, 8.2e11), near("host:a", 61.0, 64)), "table")
     assert "by atol" not in hidden  # the row shows the larger error, and what is allowed there
 

@@ -236,11 +236,16 @@ def test_the_host_where_it_is_not_timed_changed_sources_and_an_interrupted_run_a
 
 def test_exit_codes_of_wrong_and_missing_answers():
     """A copy needs as much memory again as the kernel: one that could not be made is no wrong answer."""
-    bad = row("torch_eager", None, status=record.WRONG, reason="differs at 3")
-    old, new = run(row(), row("torch_eager")), run(row(seconds=900e-6), bad)
+    bad = row("pycuda:b", None, status=record.WRONG, reason="differs at 3")
+    old, new = run(row(), row("pycuda:b")), run(row(seconds=900e-6), bad)
     assert compare(old, new).exit_code == 3
     assert compare(old, new).counts[SLOWER] == 1
-    assert compare(old, new, skip="torch_eager").exit_code == 1
+    assert compare(old, new, skip="pycuda:b").exit_code == 1
+    library = row("torch_eager", None, status=record.WRONG, parity=Parity(False, n=9, wrong=3))
+    found = compare(run(row(), row("torch_eager")), run(row(), library))
+    assert (found.exit_code, found.wrong, list(found.libraries.values())) == (0, {}, [[library]])
+    assert "not compared: torch_eager" in comparison.render(found, ("old", "new"), "markdown")
+    assert compare(run(row(), library), run(row(), library), only="torch_*").exit_code == 3  # where no entry ran
     assert compare(old, replace(new, machine=changed(name="A100")["machine"])).exit_code == 4
     broken = run(row("pycuda:a", None, status=record.ERROR, reason="no compiler"))
     assert compare(run(row()), broken).exit_code == 3  # though nothing is left to compare
@@ -348,9 +353,9 @@ def files(tmp_path):
     """An old run and a new one: one variant slower, one wrong, one unclear; with text that must not be obeyed."""
     evil = "bad | <b>\x1b[31m [red] `x`"
     old, new = tmp_path / "old.json", tmp_path / "new.json"
-    run(row(), row("triton", 200e-6), row("torch_eager"), row("cupy_raw:a_name_that_is_long"), copy()).save(old)
+    run(row(), row("triton", 200e-6), row("pycuda:b"), row("cupy_raw:a_name_that_is_long"), copy()).save(old)
     run(row(seconds=330e-6), row("triton", times={"cold": rounds(210e-6, noise=0.2)}),
-        row("torch_eager", None, status=record.WRONG, reason=evil), row("cupy_raw:a_name_that_is_long"),
+        row("pycuda:b", None, status=record.WRONG, reason=evil), row("cupy_raw:a_name_that_is_long"),
         copy()).save(new)  # fmt: skip
     return old, new
 
@@ -425,7 +430,7 @@ def test_markdown_for_a_pull_request_and_json_have_everything(files):
     assert "triton" in rest and "copy (control)" in rest and rest.rstrip().endswith("</details>")
     widths = {line.count(" | ") for line in rest.splitlines() if line.startswith("|")}
     assert len(widths) == 1
-    done = invoke("compare", *files, "--format", "json", "--skip", "torch_eager")
+    done = invoke("compare", *files, "--format", "json", "--skip", "pycuda:b")
     document = json.loads(done.output)
     assert document["exit_code"] == done.exit_code == 1
     pair = next(p for p in document["pairs"] if p["label"] == "pycuda:a")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
 import pytest
 
+from cudalab.base import packages
 from cudalab.base.errors import SpecError
 from cudalab.engine.groups import Group
 from cudalab.spec import cuda_source, find, imported
@@ -72,6 +74,19 @@ def test_a_module_beside_a_spec_hides_no_installed_one(tmp_path):
     (tmp_path / "msgspec.py").write_text("raise RuntimeError('this hides an installed module')\n")
     (tmp_path / "one.py").write_text("import msgspec\n")
     find.loaded(tmp_path / "one.py")
+
+
+def test_a_folder_beside_a_spec_is_no_library_of_its_name(tmp_path, monkeypatch):
+    """PyTorch's compiler, which tries `import triton`, took the lab's kernels/triton/ for it."""
+    monkeypatch.setitem(packages.PACKAGES, "library_of_folder", ())
+    for name in ("library_of_folder", "any_folder"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "softmax.py").write_text("")
+    (tmp_path / "one.py").write_text("import any_folder.softmax\n")
+    find.loaded(tmp_path / "one.py")
+    assert importlib.util.find_spec("library_of_folder") is None and importlib.util.find_spec("any_folder") is not None
+    with pytest.raises(ModuleNotFoundError, match="No module named 'library_of_folder'"):
+        __import__("library_of_folder")
 
 
 def test_modules_of_one_name_in_two_folders_are_refused(tmp_path):

@@ -90,7 +90,7 @@ def command(
     With --gpus, each kernel, size and dtype is measured on one of several GPUs, all its variants beside one another;
     the results say on which. It needs Ray, which the extra `ray` installs.
 
-    Exit code: 0 every answer is right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that
+    Exit code: 0 the entries are right, 1 a wrong answer or a time below what physics allows, 2 bad input, a kernel that
     does not compile or run, or an output file (-o) that cannot be written, 5 no entry of a kernel could run. With
     --baseline or --against it is that of `cudalab compare`: 1 something slower, 3 a wrong answer, 4 not comparable.
     """

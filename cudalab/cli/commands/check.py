@@ -63,7 +63,7 @@ def command(format: str, output: str | None, kernels: tuple[str, ...], **options
     cudalab check ./mine/ --sanitize
     cudalab check --gpus all
 
-    Exit code: 0 every answer is right, 1 a wrong answer, 2 bad input, a kernel that does not compile or run, or an
+    Exit code: 0 the entries are right, 1 a wrong answer, 2 bad input, a kernel that does not compile or run, or an
     output file (-o) that cannot be written, 5 no entry of a kernel could run. What the CPU cannot run is skipped; if
     nvcc is there and compiles it, the code is 0.
     """

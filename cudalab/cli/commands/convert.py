@@ -85,7 +85,8 @@ def _is_folder(name: str) -> bool:
 
 def _write(data: bytes, place: str, format: str) -> None:
     """Write the file, or print it where `place` is -."""
-    from cudalab.base.files import claimed, write
+    from cudalab.base.claim import claimed
+    from cudalab.base.files import write
 
     if place != "-":
         with claimed(place):

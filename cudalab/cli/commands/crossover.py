@@ -7,7 +7,7 @@ import click
 
 from cudalab.cli import complete, terminal
 from cudalab.cli.live import progress_shown
-from cudalab.cli.measure import exit_code, keep, unsaved
+from cudalab.cli.measure import UNSAVED, failure, keep, unsaved
 from cudalab.cli.options import RESULTS, Share, budget, device, dtype, kernel, processes, quiet, seed, timeout
 from cudalab.cli.options import output as output_option
 
@@ -64,4 +64,4 @@ def command(quiet: bool, output: str, **options: Any) -> None:
     if saved:
         terminal.wrote(output)
     if found.wrong or unsaved():
-        sys.exit(exit_code(found.run))
+        sys.exit(UNSAVED if unsaved() else failure(found.wrong))
