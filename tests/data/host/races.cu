@@ -333,3 +333,10 @@ __global__ void volatile_again(ARGS) { volatile float* const flag = part; if (th
     if (blockIdx.x == 0) { y[0] = 7; flag[0] = 7; return; }
     while (!flag[0]) {}
     for (int k = 0; k < 32; ++k) if (flag[0] != 7) y[0] = 0; }
+
+// Loops whose barriers all threads pass for ever: no block sets the flag, or all that they change comes back.
+#define CIRCLES(name, ...) __global__ void name(INTS) { HERE do { __VA_ARGS__; } while (part[0] == 0); y[i] = 3; }
+CIRCLES(circles_grid, cg::this_grid().sync())
+CIRCLES(circles_toggle, y[i] ^= 1; cg::this_grid().sync())
+CIRCLES(circles_block, __syncthreads())
+CIRCLES(circles_warp, __shfl_sync(~0u, i, 0))
