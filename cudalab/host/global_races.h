@@ -4,10 +4,10 @@
 //
 // Blocks may run one after another here, so that a block's values are always there for the next one. What counts is whether
 // CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, an
-// atomic operation that may change memory acquires what all blocks have published until another block last changed that
-// address (flags.h), for the other threads of its block after a barrier, and an operation of a warp orders like a barrier. An
-// access that only looks (a volatile read, an atomicAdd() of 0), and a relaxed one of cuda::atomic, acquires with a fence behind
-// it; until then a plain read may find what L1 has kept, and all other accesses (__ldcg, a store) find what was published.
+// atomic operation that counts up to the last of several blocks acquires what all blocks have published until another block last
+// changed that address (flags.h), for the other threads of its block after a barrier, and an operation of a warp orders like a
+// barrier. An access that only looks (a volatile read, an atomicAdd() of 0), one that takes a lock (`taking` in atomics.h), and a
+// relaxed one of cuda::atomic, acquires with a fence behind it; until then a plain read may find what L1 has kept, and all other accesses (__ldcg, a store) find what was published.
 //
 // Two volatile accesses are no race, but a value that is written without a fence behind it may be seen late, after a counter
 // or flag of its block. So the first read of another block finds the value of before; what has been seen once is there for all.
@@ -363,8 +363,8 @@ private:
                                     ? "and the second block took no notice of the first one's flag or counter: wait for the one that it "
                                       "changes behind a __threadfence()"
                                 : is_published(old)
-                                    ? "and the second block took no notice of the first one's flag or counter: load it with "
-                                      "cuda::memory_order_acquire, or call __threadfence() after it"
+                                    ? "and the second block took no notice of the first one's flag or counter or lock: load it "
+                                      "with cuda::memory_order_acquire, or call __threadfence() after it"
                                 : published[old.block - 1] && my->acquired[fresh.thread]
                                     ? "and the first block may set its flag or counter before the write is visible: call "
                                       "__threadfence() between them, after a __syncthreads() if another thread sets it"
