@@ -46,6 +46,7 @@
 #include "failure.h"
 #include "races.h"
 #include "flags.h"
+#include "known_writes.h"
 #include "global_races.h"
 #include "intrinsics.h"
 #include "integers.h"

@@ -325,40 +325,7 @@ private:
 #endif
     }
 
-    bool stuck() {
-        const fiber *here = nullptr, *other = nullptr;
-        const member *block = nullptr, *others_block = nullptr;
-        for (unsigned b = 0; b < count && !here; ++b)
-            for (unsigned t = 0; t < members[b].runner->threads() && !here; ++t)
-                if (members[b].runner->thread(t).now == state::at_group) here = &members[b].runner->thread(t), block = &members[b];
-        for (unsigned b = 0; b < count && here && !other; ++b) {
-            if (here->group == of_cluster && neighbour(b, 0) != neighbour(unsigned(block - members), 0)) continue;
-            for (unsigned t = 0; t < members[b].runner->threads() && !other; ++t) {
-                const fiber& one = members[b].runner->thread(t);
-                if (one.arrived[here->group] < here->arrived[here->group] && !(here->group == of_cluster && one.now == state::done))
-                    other = &one, others_block = &members[b];
-            }
-        }
-        if (!here || !other) {
-            for (unsigned b = 0; b < count; ++b)
-                if (!members[b].ended) {
-                    blockIdx = members[b].index;
-                    return members[b].runner->all_done();
-                }
-            return false;
-        }
-        char where[200];
-        if (other->now == state::done) snprintf(where, sizeof where, "has returned without it");
-        else snprintf(where, sizeof where, "waits at %s:%u", other->file, other->line);
-        current_outcome->failed.record("%s:%u: block (%u,%u,%u), thread (%u,%u,%u) waits at %s for ever: block (%u,%u,%u), thread "
-                                "(%u,%u,%u) %s; every thread must arrive",
-                                here->file, here->line, block->index.x, block->index.y, block->index.z, here->index.x,
-                                here->index.y, here->index.z, barrier_names[here->group], others_block->index.x,
-                                others_block->index.y, others_block->index.z, other->index.x, other->index.y,
-                                other->index.z, where);
-        return false;
-    }
-
+    bool stuck();
     bool tell_who_looks() {
         for (unsigned b = 0; b < count; ++b) {
             if (members[b].ended) continue;

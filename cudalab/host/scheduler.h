@@ -1,4 +1,4 @@
-// Fiber mode, the runtime's side of block_runner: how its threads begin, wait and end.
+// Fiber mode, the side of the runtime: how the threads of a block begin, run, wait and end.
 #pragma once
 
 namespace cudalab {
@@ -194,6 +194,41 @@ CUDALAB_UNWATCHED uint64_t block_runner::digest_of_arrays() const {
 #endif
     for (unsigned i = 0; i < wanted_array_count; ++i) sum = digest_of(wanted_arrays[i].start, wanted_arrays[i].bytes, sum);
     return sum;
+}
+
+// No block of the gang can continue, and none looks at memory.
+bool gang::stuck() {
+    const fiber *here = nullptr, *other = nullptr;
+    const member *block = nullptr, *others_block = nullptr;
+    for (unsigned b = 0; b < count && !here; ++b)
+        for (unsigned t = 0; t < members[b].runner->threads() && !here; ++t)
+            if (members[b].runner->thread(t).now == state::at_group) here = &members[b].runner->thread(t), block = &members[b];
+    for (unsigned b = 0; b < count && here && !other; ++b) {
+        if (here->group == of_cluster && neighbour(b, 0) != neighbour(unsigned(block - members), 0)) continue;
+        for (unsigned t = 0; t < members[b].runner->threads() && !other; ++t) {
+            const fiber& one = members[b].runner->thread(t);
+            if (one.arrived[here->group] < here->arrived[here->group] && !(here->group == of_cluster && one.now == state::done))
+                other = &one, others_block = &members[b];
+        }
+    }
+    if (!here || !other) {
+        for (unsigned b = 0; b < count; ++b)
+            if (!members[b].ended) {
+                blockIdx = members[b].index;
+                return members[b].runner->all_done();
+            }
+        return false;
+    }
+    char where[200];
+    if (other->now == state::done) snprintf(where, sizeof where, "has returned without it");
+    else snprintf(where, sizeof where, "waits at %s:%u", other->file, other->line);
+    current_outcome->failed.record("%s:%u: block (%u,%u,%u), thread (%u,%u,%u) waits at %s for ever: block (%u,%u,%u), thread "
+                            "(%u,%u,%u) %s; every thread must arrive",
+                            here->file, here->line, block->index.x, block->index.y, block->index.z, here->index.x,
+                            here->index.y, here->index.z, barrier_names[here->group], others_block->index.x,
+                            others_block->index.y, others_block->index.z, other->index.x, other->index.y,
+                            other->index.z, where);
+    return false;
 }
 
 // The first frame on every stack. It stays there from block to block.
