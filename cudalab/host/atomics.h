@@ -10,10 +10,16 @@ template <> struct word<2> { using type = uint16_t; };
 template <> struct word<4> { using type = uint32_t; };
 template <> struct word<8> { using type = uint64_t; };
 
+// What an operation that may change memory tells its thread of other blocks without a fence behind it (global_races.h). One
+// that `counts` tells the last of several blocks that all have come. The first to count from 0 learns nothing, and one that
+// `locks` learns nothing if it changes the value: it takes a lock, and must call __threadfence() before it reads what the lock
+// guards.
+enum class taking : uint8_t { nothing, counts, locks, acquires };
+
 // Replaces *address by change(*address) atomically and returns the old value. `address` is aligned for T. An operation that
-// keeps all values, such as an atomicAdd() of 0, only looks, unless the caller says that it `takes`.
+// keeps all values, such as an atomicAdd() of 0, only looks.
 template <class T, class Change>
-CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned strength = atomic_access, bool takes = false) {
+CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned strength = atomic_access, taking how = taking::counts) {
     contend();
     touched(address, sizeof(T), true, strength, __builtin_return_address(0));
     using bits = typename word<sizeof(T)>::type;
@@ -21,8 +27,10 @@ CUDALAB_UNWATCHED inline T exchange_with(T* address, Change change, unsigned str
     bits old = __atomic_load_n(at, __ATOMIC_RELAXED), wanted;
     do wanted = bits_as<bits>(T(change(bits_as<T>(old))));
     while (!__atomic_compare_exchange_n(at, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-    for (const bits other : {bits(0), bits(~bits(0))}) takes |= bits_as<bits>(T(change(bits_as<T>(other)))) != other;
-    if (takes || wanted != old) took(address, strength);
+    bool takes = how == taking::acquires || (how == taking::locks && wanted == old);
+    if (how == taking::counts && (old || wanted == old))
+        for (const bits other : {old, bits(0), bits(~bits(0))}) takes |= bits_as<bits>(T(change(bits_as<T>(other)))) != other;
+    if (takes) took(address, strength);
     if (wanted == old) looked(address, uint64_t(old));
     else changed();
     return bits_as<T>(old);
@@ -46,37 +54,39 @@ template <class T> constexpr bool integers = std::is_integral<T>::value;
 
 }  // namespace cudalab
 
-#define CUDALAB_ATOMIC(name, types, expression)                                                         \
+#define CUDALAB_ATOMIC(name, types, how, expression)                                                    \
     template <class T> inline T name(T* address, cudalab::as<T> v) {                                    \
         static_assert(cudalab::types<T>, #name " does not take this type in CUDA");                     \
-        return cudalab::exchange_with(address, [v](T old) { return expression; });                      \
+        return cudalab::exchange_with(address, [v](T old) { return expression; }, cudalab::atomic_access, cudalab::taking::how); \
     }                                                                                                   \
     template <class T> inline T name##_block(T* address, cudalab::as<T> v) {                            \
         static_assert(cudalab::types<T>, #name " does not take this type in CUDA");                     \
-        return cudalab::exchange_with(address, [v](T old) { return expression; }, cudalab::block_scope); \
+        return cudalab::exchange_with(address, [v](T old) { return expression; }, cudalab::block_scope, cudalab::taking::how); \
     }                                                                                                   \
     template <class T> inline T name##_system(T* address, cudalab::as<T> v) { return name(address, v); }
-CUDALAB_ATOMIC(atomicAdd, any_type, old + v)
-CUDALAB_ATOMIC(atomicExch, any_type, (void(old), v))
-CUDALAB_ATOMIC(atomicSub, integers, old - v)
-CUDALAB_ATOMIC(atomicMin, integers, v < old ? v : old)
-CUDALAB_ATOMIC(atomicMax, integers, old < v ? v : old)
-CUDALAB_ATOMIC(atomicAnd, integers, old & v)
-CUDALAB_ATOMIC(atomicOr, integers, old | v)
-CUDALAB_ATOMIC(atomicXor, integers, old ^ v)
-CUDALAB_ATOMIC(atomicInc, integers, old >= v ? T(0) : T(old + 1))
-CUDALAB_ATOMIC(atomicDec, integers, old == T(0) || old > v ? v : T(old - 1))
+CUDALAB_ATOMIC(atomicAdd, any_type, counts, old + v)
+CUDALAB_ATOMIC(atomicExch, any_type, locks, (void(old), v))
+CUDALAB_ATOMIC(atomicSub, integers, counts, old - v)
+CUDALAB_ATOMIC(atomicMin, integers, counts, v < old ? v : old)
+CUDALAB_ATOMIC(atomicMax, integers, counts, old < v ? v : old)
+CUDALAB_ATOMIC(atomicAnd, integers, counts, old & v)
+CUDALAB_ATOMIC(atomicOr, integers, counts, old | v)
+CUDALAB_ATOMIC(atomicXor, integers, counts, old ^ v)
+CUDALAB_ATOMIC(atomicInc, integers, counts, old >= v ? T(0) : T(old + 1))
+CUDALAB_ATOMIC(atomicDec, integers, counts, old == T(0) || old > v ? v : T(old - 1))
 #undef CUDALAB_ATOMIC
 
-template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
-    // Compared as bits, as CUDA does.
-    return cudalab::exchange_with(address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; },
-                                  cudalab::atomic_access, memcmp(&v, &expected, sizeof v) != 0);
+namespace cudalab {
+template <class T> inline T compared(T* address, T expected, T v, unsigned strength) {  // as bits, as CUDA does
+    return exchange_with(address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; }, strength,
+                         memcmp(&v, &expected, sizeof v) ? taking::locks : taking::nothing);
 }
-
+}  // namespace cudalab
+template <class T> inline T atomicCAS(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
+    return cudalab::compared<T>(address, expected, v, cudalab::atomic_access);
+}
 template <class T> inline T atomicCAS_block(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
-    return cudalab::exchange_with(
-        address, [&](T old) { return memcmp(&old, &expected, sizeof old) == 0 ? v : old; }, cudalab::block_scope, true);
+    return cudalab::compared<T>(address, expected, v, cudalab::block_scope);
 }
 template <class T> inline T atomicCAS_system(T* address, cudalab::as<T> expected, cudalab::as<T> v) {
     return atomicCAS(address, expected, v);

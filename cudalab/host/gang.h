@@ -70,6 +70,7 @@ public:
 #endif
         }
         orders += grid_phase + 1, grid_phase = 0;
+        barriers.begin();
         unsigned ended = 0;
         for (unsigned b = 0; b < count; ++b)
             if (members[b].index.z >= gridDim.z) end(members[b]), ++ended;  // beyond the last block
@@ -89,8 +90,8 @@ public:
                 release_cluster(places[i]);
             }
             if (ended == count) return intact();
-            if (release_grid() || released || progress) workers.changed(mine);
-            else if (!polling && !passed) return stuck();
+            if ((release_grid() || released || progress) && !barriers.circles()) workers.changed(mine);
+            else if (!polling && !passed && !barriers.circles()) return stuck();
             else if (!workers.waited(mine, unsigned(threads), sure && !passed)) return tell_who_looks();
             released = passed = polling = progress = false, sure = true;
         }
@@ -131,7 +132,8 @@ public:
     }
 #endif
 
-    void arrive(group which, const char* file, unsigned line) {
+    // Not inlined, so that the number of a phase does not stay in the registers of a thread that waits: rounds.h compares them.
+    [[gnu::noinline]] void arrive(group which, const char* file, unsigned line) {
         fiber& me = running->me();
         if (me.arrived[which] > phase_of(which, now))
             fail("%s:%u: " CUDALAB_WHERE ": arrives at %s twice, without barrier_wait() in between", file, line, CUDALAB_HERE,
@@ -139,11 +141,14 @@ public:
         ++me.arrived[which];
     }
     void wait(group which, const char* file, unsigned line) {
+        if (is_to_wait(which, file, line)) running->wait(state::at_group, file, line);
+    }
+    [[gnu::noinline]] bool is_to_wait(group which, const char* file, unsigned line) {
         fiber& me = running->me();
         if (!me.arrived[which])
             fail("%s:%u: " CUDALAB_WHERE ": barrier_wait() without barrier_arrive() before it", file, line, CUDALAB_HERE);
         me.group = which;
-        if (me.arrived[which] > phase_of(which, now)) running->wait(state::at_group, file, line);
+        return me.arrived[which] > phase_of(which, now);
     }
 
     // The same place in the shared memory of another block of the cluster.
@@ -214,6 +219,7 @@ private:
         set_dynamic_arrays();
     }
     CUDALAB_UNWATCHED void leave() {
+        threadIdx = uint3{};  // among the static shared arrays: the copies are compared
         member& one = members[now];
 #if CUDALAB_RACES
         for (unsigned b = 0; b < count; ++b) members[b].runner->races.flush();
@@ -273,7 +279,8 @@ private:
         }
         if (!waiting) return;
         ++phase;
-        for (unsigned rank = 0; rank < cluster_blocks(); ++rank) resume(*members[neighbour(of, rank)].runner, of_cluster);
+        const bool circles = barriers.circling([&] { return digest(false); }, [&] { return digest(true); });
+        for (unsigned rank = 0; rank < cluster_blocks(); ++rank) resume(*members[neighbour(of, rank)].runner, of_cluster, circles);
     }
 
     // The grid's barrier synchronises each block, then thread 0 of each block counts it. So it does not forgive a thread
@@ -290,54 +297,35 @@ private:
         }
         if (!waiting) return false;
         ++grid_phase;
-        for (unsigned b = 0; b < count; ++b) resume(*members[b].runner, of_grid);
-        return true;
+        const bool circles = barriers.circling([&] { return digest(false); }, [&] { return digest(true); });
+        for (unsigned b = 0; b < count; ++b) resume(*members[b].runner, of_grid, circles);
+        return !circles;
+    }
+    // For rounds.h: of what all threads have, or of the memory that they can reach. What lies in shared memory of blocks that do
+    // not run is in copies.
+    CUDALAB_UNWATCHED uint64_t digest(bool memory) const {
+        uint64_t sum = memory ? members[0].runner->digest_of_arrays() : 0;
+        for (unsigned b = 0; b < count; ++b) {
+            block_runner& block = *members[b].runner;
+            if (!memory) sum = sum * 31 + block.digest_of_threads(0, block.threads());
+            else sum = digest_of(block.dynamic_memory(), block.dynamic_bytes(), digest_of(members[b].statics, block.statics().bytes, sum));
+        }
+        return sum;
     }
 
-    void resume(block_runner& block, group which) {
+    void resume(block_runner& block, group which, bool circles) {
         for (unsigned t = 0; t < block.threads(); ++t)
-            if (block.thread(t).now == state::at_group && block.thread(t).group == which)
-                block.thread(t).now = state::ready, (!cooperative && block.looks_again() ? passed : released) = true;
+            if (block.thread(t).now == state::at_group && block.thread(t).group == which) {
+                block_runner::pass(block.thread(t), circles);
+                (circles ? polling : !cooperative && block.looks_again() ? passed : released) = true;
+            }
 #if CUDALAB_RACES
         block.races.barrier();
         globals.enter(block.view), globals.group_barrier();
 #endif
     }
 
-    bool stuck() {
-        const fiber *here = nullptr, *other = nullptr;
-        const member *block = nullptr, *others_block = nullptr;
-        for (unsigned b = 0; b < count && !here; ++b)
-            for (unsigned t = 0; t < members[b].runner->threads() && !here; ++t)
-                if (members[b].runner->thread(t).now == state::at_group) here = &members[b].runner->thread(t), block = &members[b];
-        for (unsigned b = 0; b < count && here && !other; ++b) {
-            if (here->group == of_cluster && neighbour(b, 0) != neighbour(unsigned(block - members), 0)) continue;
-            for (unsigned t = 0; t < members[b].runner->threads() && !other; ++t) {
-                const fiber& one = members[b].runner->thread(t);
-                if (one.arrived[here->group] < here->arrived[here->group] && !(here->group == of_cluster && one.now == state::done))
-                    other = &one, others_block = &members[b];
-            }
-        }
-        if (!here || !other) {
-            for (unsigned b = 0; b < count; ++b)
-                if (!members[b].ended) {
-                    blockIdx = members[b].index;
-                    return members[b].runner->all_done();
-                }
-            return false;
-        }
-        char where[200];
-        if (other->now == state::done) snprintf(where, sizeof where, "has returned without it");
-        else snprintf(where, sizeof where, "waits at %s:%u", other->file, other->line);
-        current_outcome->failed.record("%s:%u: block (%u,%u,%u), thread (%u,%u,%u) waits at %s for ever: block (%u,%u,%u), thread "
-                                "(%u,%u,%u) %s; every thread must arrive",
-                                here->file, here->line, block->index.x, block->index.y, block->index.z, here->index.x,
-                                here->index.y, here->index.z, barrier_names[here->group], others_block->index.x,
-                                others_block->index.y, others_block->index.z, other->index.x, other->index.y,
-                                other->index.z, where);
-        return false;
-    }
-
+    bool stuck();
     bool tell_who_looks() {
         for (unsigned b = 0; b < count; ++b) {
             if (members[b].ended) continue;
@@ -355,6 +343,7 @@ private:
     bool released = false, passed = false;  // blocks passed a barrier; they did, and may only look again at the same memory
     unsigned count, now = 0, grid_phase = 0;
     uint32_t orders = 0;  // how often something else has put accesses in order: a fence, or that other blocks begin
+    rounds barriers;
     size_t threads;
     char* stack = nullptr;
     member* members = nullptr;

@@ -4,10 +4,11 @@
 //
 // Blocks may run one after another here, so that a block's values are always there for the next one. What counts is whether
 // CUDA promises them. Where a pattern could be right, it counts as right: a plain read beside atomic changes is no race, an
-// atomic operation that may change memory acquires what all blocks have published until another block last changed that
-// address (flags.h), for the other threads of its block after a barrier, and an operation of a warp orders like a barrier. An
-// access that only looks (a volatile read, an atomicAdd() of 0), and a relaxed one of cuda::atomic, acquires with a fence behind
-// it; until then a plain read may find what L1 has kept, and all other accesses (__ldcg, a store) find what was published.
+// atomic operation that counts up to the last of several blocks acquires what all blocks have published until another block last
+// changed that address (flags.h), for the other threads of its block after a barrier, and an operation of a warp orders like a
+// barrier. An access that only looks (a volatile read, an atomicAdd() of 0), one that takes a lock (`taking` in atomics.h), and a
+// relaxed one of cuda::atomic, acquires with a fence behind it; until then a plain read may find what L1 has kept, and all other
+// accesses (__ldcg, a store) find what was published.
 //
 // Two volatile accesses are no race, but a value that is written without a fence behind it may be seen late, after a counter
 // or flag of its block. So the first read of another block finds the value of before; what has been seen once is there for all.
@@ -39,36 +40,18 @@ inline uint64_t wanted_accesses = ~0ull;       // after so many the launch gives
 inline size_t wanted_reach;                    // bytes on both sides of each array that nothing else has
 constexpr unsigned variables = 999;           // the number of the module's variables in a message
 
-class global_watch {
+class global_watch : public known_writes {
 public:
-    struct block_state {  // what is known of a block that lives
-        unsigned block = 0;
-        uint64_t acquired[1024] = {};  // when each thread last took over what other blocks had published; 0: never
-        bool acquires = false;         // whether any has since the last barrier
-        // Threads that look at a flag: others may run before they see it. They have seen it when they go on.
-        const void* looks[1024] = {};
-        unsigned looking = 0;
-        uint64_t heard = 0;  // up to when the flags that its threads have accessed tell of other blocks
-        uint64_t told[1024] = {};  // the same of each thread, and of those with which it has passed a barrier since
-        bool fenced = false;
-        uint64_t barrier_at = 0, all_at_barrier = 0;
-        uint64_t own[1024] = {}, own_at_barrier[1024] = {}, all[1024] = {};
-        uint32_t epoch = 1, warp_epoch[32] = {};
-    };
-
     // Watch the arrays of the launch and the module's own variables.
     CUDALAB_UNWATCHED void begin(const char* own_variables, size_t variables_bytes) {
         left = wanted_accesses, reach = wanted_reach, huge = wanted_huge;
         for (unsigned i = 0; i < wanted_count; ++i) add(wanted_places[i], i);
         if (!huge && variables_bytes <= 1u << 20) add({own_variables, variables_bytes, 4}, variables);
         blocks = size_t(gridDim.x) * gridDim.y * gridDim.z;
-        if (!huge && blocks <= 1u << 16) published = static_cast<release**>(calloc(blocks, sizeof(release*)));
-        if (!published) areas = huge ? areas : 0;
+        if (!huge && !known_writes::begin(blocks)) areas = 0;
     }
     CUDALAB_UNWATCHED ~global_watch() {
         for (const watched& one : area) free(one.cells);
-        for (size_t b = 0; published && b < blocks; ++b) free(published[b]);
-        free(published);
     }
     CUDALAB_UNWATCHED void add(const place& one, unsigned number) {
         const size_t cells = huge ? 0 : (one.bytes + one.granule - 1) / one.granule;
@@ -78,35 +61,12 @@ public:
     }
     // This block runs next.
     CUDALAB_UNWATCHED void enter(block_state& one) { settle(), my = &one; }
-    CUDALAB_UNWATCHED void start_block() {
-        const uint32_t epoch = my->epoch + 1;
-        *my = block_state{}, my->epoch = epoch;
-        my->block = unsigned((size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x);
-    }
-    CUDALAB_UNWATCHED void barrier() { settle(), ++my->epoch, seen_by(0, 1024), share(0, 1024), my->acquires = false, passed(); }
-    CUDALAB_UNWATCHED void warp_barrier(unsigned warp) {
-        settle(), ++my->warp_epoch[warp], seen_by(32 * warp, 32), share(32 * warp, 32), passed();
-    }
-    // What the block did before is in order with all that comes after its next atomic access.
-    CUDALAB_UNWATCHED void in_order() {
-        settle(), seen_by(0, 1024), ++my->epoch, my->fenced = true, my->barrier_at = my->all_at_barrier = ++now;
-        acquire_for_all(my->heard);
-    }
-    // What the block did before is there for the other blocks at a barrier, and what they did for this one.
-    CUDALAB_UNWATCHED void group_barrier() {
-        barrier(), acquire_for_all(~uint64_t(0));
-        if (release* const mine = release_of_block()) mine->all = now, mine->note(now, now);
-    }
-    CUDALAB_UNWATCHED void fence(unsigned thread) {
-        settle(), seen_by(thread, 1);
-        my->fenced = true, my->own[thread] = ++now, my->all[thread] = my->barrier_at;
-        if (release* const mine = release_of_block()) mine->fenced[thread] = now;
-        acquire(thread, my->heard);
-    }
-    // An atomic access to shared memory may tell the thread what any of its block has acquired.
-    CUDALAB_UNWATCHED void hears(unsigned thread) {
-        for (unsigned t = 0; my->acquires && t < 1024; ++t) acquire(thread, my->acquired[t]), tell_of(thread, my->told[t]);
-    }
+    // These come after the last access.
+    CUDALAB_UNWATCHED void barrier() { settle(), known_writes::barrier(); }
+    CUDALAB_UNWATCHED void warp_barrier(unsigned warp) { settle(), known_writes::warp_barrier(warp); }
+    CUDALAB_UNWATCHED void in_order() { settle(), known_writes::in_order(); }
+    CUDALAB_UNWATCHED void group_barrier() { settle(), known_writes::group_barrier(); }
+    CUDALAB_UNWATCHED void fence(unsigned thread) { settle(), known_writes::fence(thread); }
     CUDALAB_UNWATCHED bool holds(const void* address) const {
         for (unsigned i = 0; i < areas; ++i)
             if (size_t(static_cast<const char*>(address) - area[i].start) < area[i].bytes) return true;
@@ -145,8 +105,6 @@ public:
         if (beside) return outside(*beside, static_cast<const char*>(address) - beside->start, bytes, writes, thread, code);
         return true;
     }
-    // The thread has made an atomic operation on this address that may change it.
-    CUDALAB_UNWATCHED void took(const void* address, unsigned thread) { acquire(thread, changed.of_others(address, my->block)); }
     bool past_l1 = false;  // the access that is looked at is a read past L1
     // After an access, before anything else happens.
     CUDALAB_UNWATCHED void settle() {
@@ -191,15 +149,6 @@ private:
         if (!huge) return areas = 0, true;
         return current_outcome->failed.record("%smore accesses than the race check can follow", gave_up), false;
     }
-    struct access {
-        uint32_t block, epoch, warp_epoch;  // block 0: none yet
-        uint16_t thread;
-        uint8_t low, high;  // the bytes within the cell
-        unsigned kind;
-        uint64_t at;
-        uint32_t moment;  // of its block's handovers
-        uintptr_t code;
-    };
     struct cell {
         access write, reads[2];
         char earlier[8];  // what was there before a volatile write that no other block has seen
@@ -211,16 +160,6 @@ private:
         unsigned granule, number;
         cell* cells;
     };
-    struct release {  // the moments up to which a block's writes are published
-        uint64_t all, own[1024];
-        uint64_t fenced[1024];  // each thread's last fence, published or not
-        struct { uint64_t time, upto; } first[8];  // when any of its writes up to a moment were, for the first few
-        unsigned noted;
-        CUDALAB_UNWATCHED void note(uint64_t time, uint64_t upto) {
-            if (noted < sizeof first / sizeof *first && (!noted || first[noted - 1].upto < upto)) first[noted++] = {time, upto};
-        }
-    };
-
     template <class Each>
     CUDALAB_UNWATCHED void each(watched& one, size_t offset, size_t bytes, access fresh, Each&& does) {
         if (offset + bytes > one.bytes) bytes = one.bytes - offset;
@@ -268,89 +207,6 @@ private:
                !(old.thread / 32 == fresh.thread / 32 && old.warp_epoch != fresh.warp_epoch) &&
                !handed_over().in_order(old.thread, old.moment, old_writes, fresh.thread);
     }
-    // Whether it finds what another block did, by what each thread knows of other blocks.
-    CUDALAB_UNWATCHED bool visible(const access& old, bool old_writes, unsigned thread, const uint64_t* known) const {
-        if (!known[thread] || !old_writes || old.kind != plain) return known[thread];
-        return is_published(old) && (my->looks[thread] || is_told(old, known[thread]));
-    }
-    CUDALAB_UNWATCHED bool is_published(const access& old) const {
-        const release* const of = published[old.block - 1];
-        return of && (old.at <= of->all || old.at <= of->own[old.thread]);
-    }
-    // Whether an access of another block was published before this thread acquired last.
-    CUDALAB_UNWATCHED bool is_acquired(const access& old, unsigned thread) const {
-        return my->acquired[thread] && is_published(old) && (my->looks[thread] || is_told(old, my->acquired[thread]));
-    }
-    // Whether it was published before a flag or counter changed that any thread of this block has seen. Where another thread
-    // than its own sets the flag, without a barrier between them, any fence of its own counts.
-    CUDALAB_UNWATCHED bool is_there(const access& old, unsigned thread) const {
-        if (!is_published(old)) return published[old.block - 1] && old.at <= published[old.block - 1]->fenced[old.thread];
-        return (is_told(old, my->acquired[thread]) || is_told(old, my->heard));
-    }
-    // Whether it, which was published, had been at this moment.
-    CUDALAB_UNWATCHED bool is_told(const access& old, uint64_t moment) const {
-        const release* const of = published[old.block - 1];
-        for (unsigned i = 0; i < of->noted; ++i)
-            if (old.at <= of->first[i].upto) return of->first[i].time <= moment;
-        return true;
-    }
-    CUDALAB_UNWATCHED void seen_by(unsigned first, unsigned count) {
-        for (unsigned t = first; my->looking && t < first + count; ++t)
-            if (const void* const flag = my->looks[t])
-                my->looks[t] = nullptr, --my->looking, hear(t, flag);
-    }
-    CUDALAB_UNWATCHED void hear(unsigned thread, const void* flag) {
-        const uint64_t moment = changed.of_others(flag, my->block);
-        if (my->heard < moment) my->heard = moment;
-        tell_of(thread, moment);
-    }
-    CUDALAB_UNWATCHED void tell_of(unsigned thread, uint64_t moment) {
-        if (my->told[thread] < moment) my->told[thread] = moment, my->acquires = true;
-    }
-    CUDALAB_UNWATCHED void acquire(unsigned thread, uint64_t moment) {
-        if (my->acquired[thread] < moment) my->acquired[thread] = moment, my->acquires = true;
-    }
-    CUDALAB_UNWATCHED void acquire_for_all(uint64_t moment) {
-        for (uint64_t& one : my->acquired) one = one > moment ? one : moment;
-    }
-    CUDALAB_UNWATCHED bool others_acquired(unsigned thread) const {
-        for (uint64_t one : my->acquired)
-            if (one > my->acquired[thread]) return true;
-        return false;
-    }
-    // A barrier of these threads: each has acquired what any of them has.
-    CUDALAB_UNWATCHED void share(unsigned first, unsigned count) {
-        if (!my->acquires) return;
-        uint64_t latest = 0, told = 0;
-        for (unsigned t = first; t < first + count; ++t)
-            latest = my->acquired[t] > latest ? my->acquired[t] : latest, told = my->told[t] > told ? my->told[t] : told;
-        for (unsigned t = first; t < first + count; ++t) my->acquired[t] = latest, my->told[t] = told;
-    }
-    CUDALAB_UNWATCHED void passed() {
-        my->barrier_at = ++now;
-        if (!my->fenced) return;
-        memcpy(my->own_at_barrier, my->own, sizeof my->own);
-        for (uint64_t one : my->all) my->all_at_barrier = one > my->all_at_barrier ? one : my->all_at_barrier;
-    }
-    CUDALAB_UNWATCHED release* release_of_block() {
-        if (!published) return nullptr;
-        release*& found = published[my->block];
-        return found ? found : found = static_cast<release*>(calloc(1, sizeof(release)));
-    }
-    CUDALAB_UNWATCHED void publish(unsigned thread) {
-        release* const mine = release_of_block();
-        if (!mine || !my->fenced) return;
-        uint64_t upto = 0;
-        for (unsigned t = 0; t < 1024; ++t) {
-            if (my->own_at_barrier[t] > mine->own[t]) mine->own[t] = my->own_at_barrier[t];
-            if (mine->own[t] > upto) upto = mine->own[t];
-        }
-        if (my->own[thread] > mine->own[thread]) mine->own[thread] = my->own[thread];
-        if (my->all_at_barrier > mine->all) mine->all = my->all_at_barrier;
-        if (my->all[thread] > mine->all) mine->all = my->all[thread];
-        if (mine->own[thread] > upto) upto = mine->own[thread];
-        mine->note(now, mine->all > upto ? mine->all : upto);
-    }
     CUDALAB_UNWATCHED void tell(const access& old, const char* did, const access& fresh, const char* does, size_t bytes) {
         const uint3 a = thread_at(old.thread), b = thread_at(fresh.thread), c = block_at(old.block - 1), d = block_at(fresh.block - 1);
         const bool both = old.kind != plain && fresh.kind != plain;
@@ -363,8 +219,8 @@ private:
                                     ? "and the second block took no notice of the first one's flag or counter: wait for the one that it "
                                       "changes behind a __threadfence()"
                                 : is_published(old)
-                                    ? "and the second block took no notice of the first one's flag or counter: load it with "
-                                      "cuda::memory_order_acquire, or call __threadfence() after it"
+                                    ? "and the second block took no notice of the first one's flag or counter or lock: load it "
+                                      "with cuda::memory_order_acquire, or call __threadfence() after it"
                                 : published[old.block - 1] && my->acquired[fresh.thread]
                                     ? "and the first block may set its flag or counter before the write is visible: call "
                                       "__threadfence() between them, after a __syncthreads() if another thread sets it"
@@ -404,13 +260,8 @@ private:
 
     watched area[33] = {};
     unsigned areas = 0;
-    block_state* my = nullptr;  // of the block that runs
-    flag_times changed;
-    size_t blocks = 0;
-    release** published = nullptr;
     uint64_t left = 0;
     size_t reach = 0;
-    uint64_t now = 1;
     bool huge = false;
     char before[32];
     size_t waiting = 0;

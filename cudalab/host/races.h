@@ -81,14 +81,15 @@ private:
     CUDALAB_UNWATCHED void learn_for(unsigned thread, const moments* from) {
         learn(known[thread], from), learned[thread / 32] |= from != nullptr;
     }
-    // A fence of the thread publishes what its warp did before their last barrier.
+    // What its warp did before their last barrier is published by a fence of the thread, or of each lane before that barrier.
     CUDALAB_UNWATCHED void know_warp(unsigned thread) {
         const uint32_t at = warp_at[thread / 32];
         if (!at || !made(known[thread])) return;
         for (unsigned t = thread / 32 * 32; t < count && t / 32 == thread / 32; ++t) {
             moments& one = known[thread][t];
             if (t != thread && at > one.atomic) one.atomic = at;
-            if (t != thread && at > one.published && fenced[thread] > at) one.published = at;
+            const uint32_t upto = fenced[thread] > at ? at : fenced[t] < at ? fenced[t] : 0;
+            if (t != thread && upto > one.published) one.published = upto;
         }
     }
     CUDALAB_UNWATCHED void learn(moments*& to, const moments* from) const {

@@ -219,9 +219,9 @@ __global__ void by_flag_four_past_l1(ARGS) { if (threadIdx.x) return; const int 
 __global__ void by_flag_without_fence(ARGS) { BY_FLAG(, __threadfence(), flags[b - 1], LOAD) }
 // race, alternating
 __global__ void by_flag_without_fence_past_l1(ARGS) { BY_FLAG(, , flags[b - 1], __ldcg) }
-// race, alternating: load it with cuda::memory_order_acquire, or call __threadfence() after it
+// race, alternating: with cuda::memory_order_acquire, or call __threadfence() after it
 __global__ void by_flag_without_fence_behind(ARGS) { BY_FLAG(__threadfence(), , flags[b - 1], LOAD) }
-// race, alternating: load it with cuda::memory_order_acquire, or call __threadfence() after it
+// race, alternating: with cuda::memory_order_acquire, or call __threadfence() after it
 __global__ void by_atomic_without_fence_behind(ARGS) {
     BY_FLAG(__threadfence(), __threadfence_block(); __syncwarp(), atomicAdd((int*)flags + b - 1, 0), LOAD) }
 // The first block writes, and the second one waits for its flag.
@@ -333,3 +333,67 @@ __global__ void volatile_again(ARGS) { volatile float* const flag = part; if (th
     if (blockIdx.x == 0) { y[0] = 7; flag[0] = 7; return; }
     while (!flag[0]) {}
     for (int k = 0; k < 32; ++k) if (flag[0] != 7) y[0] = 0; }
+
+// ---- locks: one thread of each block, or each thread, adds to y[0] ---------
+#define LOCKED(take, fence, add, publish, give) HERE int* const lock = (int*)part; \
+    if (t == 0) { while (take) {} fence; add; publish; give; }
+#define REF cuda::atomic_ref<int, cuda::thread_scope_device>(*lock)
+#define TAKE(order) REF.exchange(1, cuda::memory_order_##order)
+#define GIVE(order) REF.store(0, cuda::memory_order_##order)
+// right
+__global__ void fine_lock(ARGS) {
+    LOCKED(atomicCAS(lock, 0, 1), __threadfence(), y[0] += x[i], __threadfence(), atomicExch(lock, 0)) }
+// right
+__global__ void fine_lock_exchange(ARGS) {
+    LOCKED(atomicExch(lock, 1), __threadfence(), y[0] += x[i], __threadfence(), *(volatile int*)lock = 0) }
+// right
+__global__ void fine_lock_or(ARGS) {
+    LOCKED(atomicOr(lock, 1), __threadfence(), y[0] += x[i], __threadfence(), atomicAnd(lock, 0)) }
+// right
+__global__ void fine_lock_ref(ARGS) { LOCKED(TAKE(acquire), , y[0] += x[i], , GIVE(release)) }
+// right
+__global__ void fine_lock_of_atomics(ARGS) {
+    LOCKED(atomicCAS(lock, 0, 1), , atomicAdd(y, x[i]), __threadfence(), atomicExch(lock, 0)) }
+// right
+__global__ void fine_lock_of_bits(ARGS) { HERE int* const come = (int*)part; const int mine = 1 << blockIdx.x;
+    if (t) return; part[64 + blockIdx.x] = x[i]; __threadfence();
+    if ((atomicOr(come, mine) | mine) == 15) for (int b = 0; b < 4; ++b) y[0] += part[64 + b]; }
+#define LANES(fence, publish) HERE int* const lock = (int*)part; \
+    if (t % 32 == 0) { while (atomicCAS(lock, 0, 1)) {} fence; } \
+    __syncwarp(); y[t % 32] += x[i]; publish; __syncwarp(); if (t % 32 == 0) atomicExch(lock, 0);
+// right
+__global__ void fine_lock_of_warps(ARGS) { LANES(__threadfence(), __threadfence()) }
+#define EACH(fence) HERE int* const lock = (int*)part; \
+    for (bool done = false; !done;) if (atomicCAS(lock, 0, 1) == 0) { \
+        fence; y[0] += x[i]; __threadfence(); atomicExch(lock, 0); done = true; }
+// right
+__global__ void fine_lock_of_each(ARGS) { EACH(__threadfence()) }
+// race: lock: load it with cuda::memory_order_acquire, or call __threadfence() after it
+__global__ void lock_without_fence(ARGS) {
+    LOCKED(atomicCAS(lock, 0, 1), , y[0] += x[i], __threadfence(), atomicExch(lock, 0)) }
+// race: or call __threadfence() after it
+__global__ void lock_exchange_without_fence(ARGS) {
+    LOCKED(atomicExch(lock, 1), __threadfence_block(), y[0] += x[i], __threadfence(), atomicExch(lock, 0)) }
+// race: or call __threadfence() after it
+__global__ void lock_or_without_fence(ARGS) {
+    LOCKED(atomicOr(lock, 1), , y[0] += x[i], __threadfence(), atomicAnd(lock, 0)) }
+// race: or call __threadfence() after it
+__global__ void lock_ref_takes_by_release(ARGS) { LOCKED(TAKE(release), , y[0] += x[i], , GIVE(release)) }
+// race: may set its flag or counter before the write is visible
+__global__ void lock_ref_gives_by_acquire(ARGS) { LOCKED(TAKE(acquire), , y[0] += x[i], , GIVE(acquire)) }
+// race
+__global__ void lock_of_warps_without_fence(ARGS) { LANES(, __threadfence()) }
+// race, alternating
+__global__ void lock_of_each_without_fence(ARGS) { EACH() }
+// race: may set its flag or counter before the write is visible
+__global__ void unlock_without_fence(ARGS) {
+    LOCKED(atomicCAS(lock, 0, 1), __threadfence(), y[0] += x[i], , *(volatile int*)lock = 0) }
+
+// Loops whose barriers all threads pass for ever: no block sets the flag, or all that they change comes back.
+#define CIRCLES(name, ...) __global__ void name(INTS) { HERE do { __VA_ARGS__; } while (part[0] == 0); y[i] = 3; }
+CIRCLES(circles_grid, cg::this_grid().sync())
+CIRCLES(circles_toggle, y[i] ^= 1; cg::this_grid().sync())
+CIRCLES(circles_volatile, *(volatile int*)(y + i) ^= 1; cg::this_grid().sync())
+CIRCLES(circles_atomics, atomicXor(y + i, 1); __syncthreads())
+CIRCLES(circles_block, __syncthreads())
+CIRCLES(circles_warp, __shfl_sync(~0u, i, 0))
