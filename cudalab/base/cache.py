@@ -31,6 +31,7 @@ LIBRARIES = {"TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_CACHE_DIR": "triton", "
 NOBITS = 8  # the type of a section in ELF that takes no room in the file
 SEAL = b"\ncudalab-sha256:"  # between an entry and its digest; dlopen does not look at what follows an object
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+TEMPORARY = Path("/tmp")  # not TMPDIR, which a run sets for its processes
 DIGEST = hashlib.sha256().digest_size
 
 
@@ -59,14 +60,31 @@ def folder(name: str) -> Path:
     Raises Unavailable for one that cannot be written, or that others can write or replace; Broken where the disk is
     full.
     """
-    base, path = _base().absolute(), _base().absolute() / name
+    chosen = os.environ.get("CUDALAB_CACHE")
+    return _ready(Path(chosen) if chosen else _of_user(), name, bool(chosen))
+
+
+def places(name: str) -> Iterator[Path]:
+    """Folders of this user alone that are the same whichever cache is used: for locks, not for code.
+
+    One is where the user's machines or containers may share it, one is the same whatever the environment says.
+    """
+    for base in (_of_user, lambda: TEMPORARY / f"cudalab-{os.geteuid()}"):
+        with contextlib.suppress(Unavailable):
+            yield _ready(base(), name, chosen=False)
+
+
+def _ready(base: Path, name: str, chosen: bool) -> Path:
+    """The subfolder `name` of a cache, which the user may have chosen. Raises as `folder` does."""
+    base = base.absolute()
+    path = base / name
     if exposed := _exposed(base):
         raise Unavailable(f"cudalab does not run code from the cache {path}: {exposed}")
     try:
         _make(path)
-        _refuse_others(base, is_base=True)
+        _refuse_others(base, chosen, is_base=True)
         if path != base:
-            _refuse_others(path)
+            _refuse_others(path, chosen)
         if not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
@@ -200,9 +218,8 @@ def get(path: Path) -> bytes | None:
     return data[:end] if sealed and hashlib.sha256(data[:end]).digest() == data[-DIGEST:] else None
 
 
-def _base() -> Path:
-    if chosen := os.environ.get("CUDALAB_CACHE"):
-        return Path(chosen)
+def _of_user() -> Path:
+    """The cache of a user who has chosen none."""
     from platformdirs import user_cache_path
 
     try:
@@ -244,7 +261,7 @@ def _exposed(path: Path) -> str:
     return ""
 
 
-def _refuse_others(path: Path, is_base: bool = False) -> None:
+def _refuse_others(path: Path, chosen: bool, is_base: bool = False) -> None:
     """Raise Unavailable if others can put files into a folder: what is there is run.
 
     In a folder with the sticky bit, such as /tmp, others cannot replace a folder of this user. The user's own cache
@@ -253,7 +270,7 @@ def _refuse_others(path: Path, is_base: bool = False) -> None:
     found = path.stat()
     if not _others_write(found) or (is_base and found.st_mode & stat.S_ISVTX and found.st_uid in (os.geteuid(), 0)):
         return
-    if found.st_uid == os.geteuid() and not os.environ.get("CUDALAB_CACHE"):
+    if found.st_uid == os.geteuid() and not chosen:
         path.chmod(stat.S_IMODE(found.st_mode) & 0o755)
         return
     named = shlex.quote(str(path))
