@@ -188,11 +188,14 @@ def _there(path: Path) -> Path:
         advice = f"; did you mean {others[close[0]]}?" if close else ""
         advice = f"; write one: cudalab new {shlex.quote(str(code))}" if code.is_file() else advice
         raise SpecError(f"no spec at {path}; a kernel is a pair of files, name.cu and name.py{advice}")
-    if not path.with_suffix(".cu").exists() and python_source.has_code(path):
-        raise SpecError(
-            f"{path} has CUDA code in a string and no .cu beside it; write both: cudalab new {shlex.quote(str(path))}"
-        )
+    if not path.with_suffix(".cu").exists() and python_source.has_code(path, of_another=True):
+        raise SpecError(_no_spec(path))
     return path
+
+
+def _no_spec(path: Path) -> str:
+    """What is said of a Python file with CUDA code that is no spec."""
+    return f"{path} has CUDA code in a string and no .cu beside it; write both: cudalab new {shlex.quote(str(path))}"
 
 
 def _specs(folder: Path) -> list[Path]:
@@ -271,8 +274,10 @@ def _said(error: BaseException) -> str:
 def _spec_of(module: ModuleType) -> Kernel:
     specs = [v for v in vars(module).values() if isinstance(v, Kernel) and v.file == module.__file__]
     if len(specs) != 1:
-        name = Path(str(module.__file__)).stem
-        raise SpecError(f"{module.__file__} must define one `{name} = Kernel(file=__file__, ...)`, found {len(specs)}")
+        path = Path(str(module.__file__))
+        if not specs and not path.with_suffix(".cu").exists() and python_source.has_code(path):
+            raise SpecError(_no_spec(path))
+        raise SpecError(f"{path} must define one `{path.stem} = Kernel(file=__file__, ...)`, found {len(specs)}")
     if wrong := plain.wrong(specs[0]):
         raise SpecError(f"{module.__file__}: {wrong}")
     text = cuda_source.read(specs[0].cu)

@@ -27,6 +27,7 @@ _TAKE = {
     "SourceModule": ("source", 0, None), "Program": ("code", 0, None),
 }  # fmt: skip
 _METHODS = ("strip", "lstrip", "rstrip", "replace", "format", "join", "encode", "decode", "lower", "upper")
+LAB = __package__.partition(".")[0]
 _DEEPEST = 100  # variables of variables
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -44,26 +45,20 @@ class _Unwritten(Exception):
     """A part of a string is not written in the file. Its text says which."""
 
 
-def has_code(path: Path) -> bool:
-    """Whether a Python file has CUDA code that `taken` reads."""
+def has_code(path: Path, of_another: bool = False) -> bool:
+    """Whether a Python file has CUDA code that `taken` reads; `of_another`: and it is no spec but another library's.
+
+    It passes the code to one, and does not import the lab, as a spec does that writes its own `.cu`.
+    """
     try:
-        return bool(taken(path))
+        return bool(taken(path)) and not (of_another and _read(path).may_be_spec())
     except InputError:
         return False
 
 
 def taken(path: Path) -> list[Taken]:
     """The CUDA code in a Python file, in order. Raises InputError with a line where it cannot be read, or has none."""
-    try:
-        file = _File(ast.parse(path.read_bytes()))
-    except RecursionError:
-        raise InputError(
-            f"{path} has expressions that are nested too deeply to be read; write the code to a .cu"
-        ) from None
-    except (SyntaxError, ValueError) as error:
-        raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: it is not valid Python: {error}") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    file = _read(path)
     found = dict[str, Taken]()
     for what, node, named in file.places():
         try:
@@ -90,6 +85,19 @@ def taken(path: Path) -> list[Taken]:
         given.add(name)
         several.append(Taken(name, one.code, one.said))
     return several
+
+
+def _read(path: Path) -> _File:
+    try:
+        return _File(ast.parse(path.read_bytes()))
+    except RecursionError:
+        raise InputError(
+            f"{path} has expressions that are nested too deeply to be read; write the code to a .cu"
+        ) from None
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"{path}:{getattr(error, 'lineno', None) or 1}: it is not valid Python: {error}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _file_name(name: str, other: str) -> str:
@@ -124,7 +132,24 @@ class _File:
 
     def places(self) -> Iterator[tuple[str, ast.expr, str]]:
         """Expressions that are CUDA code: what each is, and a name. Those of calls, else every string."""
-        calls = list[tuple[str, ast.expr, str]]()
+        calls = list(self._calls())
+        yield from calls
+        for one in ast.walk(self._tree) if not calls else ():
+            if isinstance(one, ast.Constant) and isinstance(one.value, str) and "__global__" in one.value:
+                yield "a string", one, ""
+
+    def may_be_spec(self) -> bool:
+        """Whether the file imports the lab, or passes no CUDA code to another library."""
+        modules = (
+            name
+            for node in ast.walk(self._tree)
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for name in (getattr(node, "module", None), *(alias.name for alias in node.names))
+        )
+        return LAB in {(name or "").partition(".")[0] for name in modules} or not any(self._calls())
+
+    def _calls(self) -> Iterator[tuple[str, ast.expr, str]]:
+        """The places that calls are."""
         for call in (node for node in ast.walk(self._tree) if isinstance(node, ast.Call)):
             function = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
             if function not in _TAKE:
@@ -136,11 +161,7 @@ class _File:
                 node = self._written(code)
                 variable = f" ({_variable(code)})" if node is not code else ""
                 known = name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
-                calls.append((said + variable, node, known))
-        yield from calls
-        for one in ast.walk(self._tree) if not calls else ():
-            if isinstance(one, ast.Constant) and isinstance(one.value, str) and "__global__" in one.value:
-                yield "a string", one, ""
+                yield said + variable, node, known
 
     def _written(self, node: ast.expr) -> ast.expr:
         """The value of a variable that has one."""

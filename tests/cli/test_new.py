@@ -209,6 +209,25 @@ def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec():
     assert again.exit_code == 2 and "twice_ext.cu exists, and is not replaced" in again.output
 
 
+OWN = """from pathlib import Path
+CODE = "__global__ void f(float* y) { y[threadIdx.x] = 1; }"
+if False: RawKernel(CODE, "f")
+import cudalab as c
+Path(__file__).with_suffix(".cu").write_text(CODE)
+f = c.Kernel(file=__file__, summary="f", dtypes=("float32",), sizes={"small": (8,)}, edges=((1,),), budgets=c.Budget(0),
+    reference=lambda x: x, entries={"f": lambda x, y: c.Launch((1,), (8,), (y,))})
+"""
+
+
+@pytest.mark.parametrize("given", [1, 0])
+def test_a_spec_may_write_its_own_cu_and_other_files_with_code_are_told_what_to_type(given):
+    lines = [line for line in OWN.splitlines() if given or "RawKernel" not in line]
+    Path("own.py").write_text("\n".join(lines))
+    assert list(find.kernel("./own.py").entries) == ["f"]
+    Path("other.py").write_text("\n".join(lines[: 2 + given]))
+    assert f"write both: cudalab new {Path('other.py').resolve()}" in refused("check", "other.py")
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
