@@ -13,18 +13,19 @@ import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import (
+    BYTECODE_SUFFIXES,
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
     ExtensionFileLoader,
     FileFinder,
     ModuleSpec,
     SourceFileLoader,
+    SourcelessFileLoader,
 )
 from pathlib import Path
 from types import ModuleType
 
 from cudalab.base.errors import SpecError
-from cudalab.base.packages import PACKAGES
 
 LAB = __package__.partition(".")[0]
 
@@ -49,25 +50,43 @@ def add_folder(spec: Path) -> None:
                 raise SpecError(f"{file}: `import {head}` gives {theirs}, not {ours}; rename one of the two modules")
             seen.add(ours)
             left.append(ours)
-    sys.path_importer_cache[str(folder)] = _Folder(str(folder))
+    finder = sys.path_importer_cache.get(str(folder))
+    if not isinstance(finder, _Folder):
+        finder = sys.path_importer_cache[str(folder)] = _Folder(folder)
+    finder.specs.add(spec)
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
         importlib.invalidate_caches()
 
 
 class _Folder(FileFinder):
-    """Finds modules in a spec's folder; a folder of files there is no library of its name, where that is absent.
+    """Finds modules in the folder of specs. A folder there without `__init__.py` is one where they import what it has.
 
-    PyTorch's compiler tries `import triton`, which would find a folder triton/ without an `__init__.py`.
+    Libraries try to import others: PyTorch's compiler would take any folder triton/ for Triton, where that is absent.
     """
 
-    def __init__(self, path: str) -> None:
-        kinds = (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceFileLoader, SOURCE_SUFFIXES)
-        super().__init__(path, *kinds)
+    def __init__(self, place: Path) -> None:
+        self.specs, self.place = set[Path](), place
+        super().__init__(
+            str(place),
+            (ExtensionFileLoader, EXTENSION_SUFFIXES),
+            (SourceFileLoader, SOURCE_SUFFIXES),
+            (SourcelessFileLoader, BYTECODE_SUFFIXES),
+        )
 
     def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
         found = super().find_spec(fullname, target)
-        return None if found and found.loader is None and fullname in PACKAGES else found
+        if found is None or found.loader or "." in fullname or self._is_used(fullname):  # "." : of a package
+            return found
+        return None
+
+    def _is_used(self, name: str) -> bool:
+        """Whether a spec, or a file that it imports, imports something that is in the folder `name`."""
+        try:
+            there = {f"{name}.{path.name.partition('.')[0]}" for path in (self.place / name).iterdir()}
+        except OSError:
+            return False
+        return any(not there.isdisjoint(_names(file)) for spec in self.specs for file in (spec, *on_disk(spec)))
 
 
 def _file_of(module: str) -> Path | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import py_compile
 import sys
 from pathlib import Path
 
 import pytest
 
-from cudalab.base import packages
 from cudalab.base.errors import SpecError
 from cudalab.engine.groups import Group
 from cudalab.spec import cuda_source, find, imported
@@ -76,17 +76,22 @@ def test_a_module_beside_a_spec_hides_no_installed_one(tmp_path):
     find.loaded(tmp_path / "one.py")
 
 
-def test_a_folder_beside_a_spec_is_no_library_of_its_name(tmp_path, monkeypatch):
+def test_a_folder_beside_a_spec_is_a_package_only_where_the_spec_imports_what_it_has(tmp_path):
     """PyTorch's compiler, which tries `import triton`, took the lab's kernels/triton/ for it."""
-    monkeypatch.setitem(packages.PACKAGES, "library_of_folder", ())
-    for name in ("library_of_folder", "any_folder"):
+    for name in ("tri_ton", "one_folder", "other_folder"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "softmax.py").write_text("")
-    (tmp_path / "one.py").write_text("import any_folder.softmax\n")
+        (tmp_path / name / "softmax.py").write_text("import other_folder.softmax" if name == "one_folder" else "")
+    py_compile.compile(str(tmp_path / "tri_ton" / "softmax.py"), str(tmp_path / "compiled.pyc"))
+    (tmp_path / "one.py").write_text(
+        "import compiled, one_folder.softmax\ntry: import tri_ton.language\nexcept ImportError: 1"
+    )
+    (tmp_path / "two.py").write_text("")
     find.loaded(tmp_path / "one.py")
-    assert importlib.util.find_spec("library_of_folder") is None and importlib.util.find_spec("any_folder") is not None
-    with pytest.raises(ModuleNotFoundError, match="No module named 'library_of_folder'"):
-        __import__("library_of_folder")
+    find.loaded(tmp_path / "two.py")
+    assert [bool(importlib.util.find_spec(name)) for name in ("tri_ton", "one_folder", "other_folder")] == [0, 1, 1]
+    assert sys.path_importer_cache[str(tmp_path)].find_spec("package.tri_ton")  # the folder of a package, too
+    with pytest.raises(ModuleNotFoundError, match="No module named 'tri_ton'"):
+        __import__("tri_ton")
 
 
 def test_modules_of_one_name_in_two_folders_are_refused(tmp_path):
