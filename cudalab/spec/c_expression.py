@@ -57,6 +57,13 @@ def names(node: ast.AST) -> set[str]:
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
+def factors(node: ast.expr) -> list[ast.expr]:
+    """What a product multiplies, in order; of another expression itself."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*factors(node.left), *factors(node.right)]
+    return [node]
+
+
 def polynomial(node: ast.expr) -> Polynomial:
     """Sums and products multiplied out; anything else is one name: its text."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int):

@@ -14,7 +14,7 @@ from cudalab.spec.body_text import vector_bytes
 from cudalab.spec.cuda_source import Parameter
 from cudalab.spec.dtype import DTYPES, of_c
 from cudalab.spec.dtype_macro import NAME as SCALAR  # the dtype of the kernel, where it has several
-from cudalab.spec.guessed_layout import Extent, Layout, matrices
+from cudalab.spec.guessed_layout import UNKNOWN, Extent, Layout, matrices
 from cudalab.spec.guessed_threads import THREADS
 from cudalab.spec.host_launch import HostLaunch
 from cudalab.spec.kernel_body import ATOMIC, PASSED, READ, UPDATE, WRITE, Body
@@ -30,6 +30,7 @@ _WORKSPACE = re.compile(
     r"(?i)(d_)?(work(space)?|ws|scratch|te?mp|partials?|ticket|semaphores?|locks?)(_?buf(fer)?)?\d*"
 )
 _RANDOM = re.compile(r"\bcurand|(?i:philox)|\brand(?:om)?\w*\s*\(")
+_SIDE = re.compile(r"(\w+)\.size\((-?\d)\)")
 _VECTOR = re.compile(r"(u?)(char|short|int|longlong|long|float|double)[1-4]")
 _OTHERS = {
     SCALAR: SCALAR, "char": "int8", "half2": "float16", "__half2": "float16", "nv_bfloat162": "bfloat16",
@@ -161,23 +162,72 @@ class Form:
             if lanes.isdigit() and (joined := (*outer, f"{lanes}*{last}")) in vectors:
                 found[array] = Extent(joined, extent.sure)
 
+    @cached_property
+    def _passed(self) -> dict[str, ast.expr]:
+        """What the host code passes for each parameter, by its name in C, where that is simple."""
+        launch = self.launch
+        if not launch or len(launch.arguments) != len(self.parameters):
+            return {}
+        values = map(launch.value, launch.arguments)
+        return {c_name(p): node for p, node in zip(self.parameters, values, strict=True) if node is not None}
+
     def _as_tensors(self, found: dict[str, Extent]) -> None:
         """Give tensors as many dimensions as the host code asks for: `n * c` blocks of `x.size(0)` and `x.size(1)`.
 
-        The body may know their product alone, such as `blockIdx.z`. Arrays of its shape get that of the tensor.
+        The body may know their product alone, such as `blockIdx.z`. A product that is passed, such as `h * w`, stays
+        one dimension. Arrays of its shape get that of the tensor.
         """
-        launch = self.launch
-        if not launch or len(launch.arguments) != len(self.parameters):
-            return
-        passed = {c_name(p): launch.value(node) for p, node in zip(self.parameters, launch.arguments, strict=True)}
         for array, extent in list(found.items()):
-            asked = launch.sizes(host_launch.tensor(passed[array])) if array in passed else []
-            named = {size: name for name, node in passed.items() if node and (size := ast.unparse(node)) in asked}
-            left = [word for word in extent.words if word not in named.values()]
-            if len(asked) > len(extent.words) and len(left) == len(asked) - len(named):
-                words = tuple(named.get(size) or left.pop(0) for size in asked)
+            tensor = host_launch.tensor(self._passed.get(array))
+            asked = self.launch.sizes(tensor) if self.launch and tensor else []
+            named = dict[int, tuple[int, str]]()  # by the first dimension: how many, and their name
+            for name, node in self._passed.items():
+                sizes = sorted(map(ast.unparse, c_expression.factors(node)))
+                at = asked.index(sizes[0]) if sizes[0] in asked and (name in extent.words or not sizes[1:]) else -1
+                if at >= 0 and sizes == asked[at : at + len(sizes)]:
+                    named.setdefault(at, (len(sizes), name))
+            last = [word for word in extent.words if self._side(word) == (tensor, -1)]
+            left = [word for word in extent.words if word not in {*last, *(name for _, name in named.values())}]
+            words, at = list[str](), 0
+            while at < len(asked):
+                many, name = named.get(at) or (1, left.pop(0) if left else UNKNOWN)
+                words.append(name)
+                at += many
+            words += last
+            if len(words) > len(extent.words) and all(words) and not left:
                 same = [other for other, one in found.items() if one.words == extent.words]
-                found.update(dict.fromkeys(same, Extent(words, sure=False)))
+                found.update(dict.fromkeys(same, Extent(tuple(words), sure=False)))
+
+    def places(self, array: str) -> dict[int, int]:
+        """Which dimension of an array is each of its tensor's, as far as the host code does not contradict.
+
+        Where `x.size(2) * x.size(3)` is passed as `hw`, `x.size(2)` is not in `c hw`, and `x.size(0)` not in `rows hw`.
+        """
+        words, at, fits = self.shapes[array].words, 0, True
+        tensor = host_launch.tensor(self._passed.get(array))
+        said, free = dict[int, int](), dict[int, int]()
+        for place, word in enumerate(words):
+            value = self._passed.get(word, ast.Constant(0))
+            of, side = self._side(word) or ("", 0)
+            parts = sorted(map(ast.unparse, c_expression.factors(value)))
+            if of and of == tensor:
+                said[side] = place
+                fits = fits and side in (at, place - len(words))
+            elif len(parts) > 1:
+                fits = fits and parts == [f"{tensor}.size({at + i})" for i in range(len(parts))]
+            else:
+                fits = fits and (bool(of) or isinstance(value, (ast.Constant, ast.Name)))
+                free[at] = place
+            at += len(parts)
+        if not fits:
+            return said
+        every = {**free, **said}
+        return {**{side - at: place for side, place in every.items() if side >= 0}, **every}
+
+    def _side(self, name: str) -> tuple[str, int] | None:
+        """The tensor and the dimension whose size a parameter is."""
+        found = _SIDE.fullmatch(ast.unparse(self._passed[name])) if name in self._passed else None
+        return (found[1], int(found[2])) if found else None
 
     def _complete(self, found: dict[str, Extent]) -> None:
         """Give the one dimension that is not known the one size that no array has."""

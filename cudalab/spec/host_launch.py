@@ -274,14 +274,14 @@ class Translation:
 
     `tensors`: arrays of the spec by their names in the host code; `values`: other expressions of the spec by those of
     the host that they replace; `known`: the values of variables; `itemsize`: the bytes of an element of the kernel's
-    dtype; `ranks`: how many dimensions arrays of the spec have, where that is known.
+    dtype; `places`: which dimension of an array of the spec a tensor's is, where that is known.
     """
 
     tensors: Mapping[str, str]
     values: Mapping[str, str]
     known: Mapping[str, ast.expr]
     itemsize: str = ""
-    ranks: Mapping[str, int] = field(default_factory=dict)
+    places: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
     def translate(self, node: ast.expr | None) -> str:
         """The expression; "" where it cannot be said."""
@@ -325,7 +325,8 @@ class Translation:
         if what == "numel" and not arguments:
             return f"{array}.size"
         if what == "size" and len(arguments) == 1 and re.fullmatch(r"-?\d", side := ast.unparse(arguments[0])):
-            return f"{array}.shape[{side}]" if abs(int(side)) < self.ranks.get(array, 9) else ""
+            place = self.places[array].get(int(side)) if array in self.places else int(side)
+            return "" if place is None else f"{array}.shape[{place}]"
         return ""
 
 

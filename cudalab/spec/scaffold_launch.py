@@ -145,9 +145,9 @@ class _Host:
         return next((launch.value(node) for p, node in self._pairs if launch and c_name(p) == name), None)
 
     def _translation(self, values: Mapping[str, str], item: str = "") -> host_launch.Translation:
-        ranks = {self.named[name]: len(e.words) for name, e in self.form.shapes.items() if name in self.named}
+        places = {self.named[name]: self.form.places(name) for name in self.form.shapes if name in self.named}
         known = self.form.launch.known if self.form.launch else {}
-        return host_launch.Translation(self._tensors, values, known, item, ranks)
+        return host_launch.Translation(self._tensors, values, known, item, places)
 
     def number(self, name: str) -> str:
         """The number that is passed for a parameter; "" if it is none."""
