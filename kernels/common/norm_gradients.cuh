@@ -30,15 +30,12 @@ struct __align__(16) RowSums {
 // Every warp's sums. Rows take turns, so that a barrier between write and read is enough.
 using Table = RowSums[2][Block::most];
 
-// Adds each sum of another lane; the shuffles of one step do not wait for each other.
+__device__ __forceinline__ float of_lane(float value, int lane) { return __shfl_xor_sync(0xffffffffu, value, lane); }
+
+// Adds each sum but the mean of another lane; the shuffles of one step do not wait for each other.
 template <bool centered> __device__ __forceinline__ void add_lane(RowSums& sums, int lane) {
-    const float squares = __shfl_xor_sync(0xffffffffu, sums.squares, lane);
-    const float gd = __shfl_xor_sync(0xffffffffu, sums.gd, lane);
-    if (centered) {
-        const float g = __shfl_xor_sync(0xffffffffu, sums.g, lane);
-        const float mean = __shfl_xor_sync(0xffffffffu, sums.mean, lane);
-        sums.g += g, sums.mean += mean;
-    }
+    const float squares = of_lane(sums.squares, lane), gd = of_lane(sums.gd, lane);
+    if (centered) sums.g += of_lane(sums.g, lane);
     sums.squares += squares, sums.gd += gd;
 }
 
@@ -49,14 +46,12 @@ template <bool centered> __device__ __forceinline__ void add_lane(RowSums& sums,
 // cancels is at most as many times the variance as there are warps.
 template <bool centered>
 __device__ __forceinline__ RowSums over_team(RowSums mine, float n, float of_one, RowSums* table) {
-    const float mean = mine.mean;
     if (blockDim.x >= 32) {
 #pragma unroll
         for (int s = 16; s > 0; s /= 2) add_lane<centered>(mine, s);
     } else {
         for (int s = blockDim.x / 2; s > 0; s /= 2) add_lane<centered>(mine, s);
     }
-    mine.mean = mean;
     if (!Block::several()) return mine;
     const int warps = Block::share(mine, table);
     RowSums row = table[threadIdx.x % warps];
@@ -65,7 +60,10 @@ __device__ __forceinline__ RowSums over_team(RowSums mine, float n, float of_one
         const float e = row.mean - first;
         row.squares = fmaf(n * e, e, row.squares), row.gd = fmaf(row.g, e, row.gd), row.mean = n * e;
     }
-    for (int s = warps / 2; s > 0; s /= 2) add_lane<centered>(row, s);
+    for (int s = warps / 2; s > 0; s /= 2) {
+        if (centered) row.mean += of_lane(row.mean, s);
+        add_lane<centered>(row, s);
+    }
     if (centered) {
         const float e = row.mean * of_one;  // from the mean of the first warp to that of the row
         row.squares = fmaf(-row.mean, e, row.squares), row.gd = fmaf(-row.g, e, row.gd), row.mean = first + e;
