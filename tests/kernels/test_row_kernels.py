@@ -211,13 +211,14 @@ def test_teams_of_any_number_and_size_add_the_same_columns(name, cols):
     """A team has several rows, one or none, and a row fits its registers or does not."""
     kernel, of = KERNELS[name], dtype("float32")
     arrays = kernel.make((7, cols), of)
-    for grid, together, threads in ((1, 1, 32), (2, 4, 8), (5, 1, 64), (2, 8, 4), (3, 4, 2)):
+    for grid, together, threads in ((1, 1, 32), (2, 4, 16), (5, 1, 64), (2, 16, 2), (3, 32, 1)):  # whole warps a block
+        teams = grid * together // max(32 // threads, 1)
 
-        def change(launch, grid=grid, together=together, threads=threads):
+        def change(launch, grid=grid, block=(threads, together), teams=teams):
             if launch.entry.endswith("_add"):
-                return launch
-            return replace(launch, grid=(grid,), block=(threads, together))
+                return replace(launch, args=(*launch.args[:-2], np.int32(teams), launch.args[-1]))
+            return replace(launch, grid=(grid,), block=block)
 
-        partial = (*((2,) if name == "layernorm_backward" else ()), grid * together, cols)
+        partial = (*((2,) if name == "layernorm_backward" else ()), teams, cols)
         own = replace(kernel, shapes={**kernel.shapes, "partial": lambda x, partial=partial: partial})
         judged(own, f"{name}_vec", of, arrays, change)
