@@ -222,3 +222,14 @@ def test_teams_of_any_number_and_size_add_the_same_columns(name, cols):
         partial = (*((2,) if name == "layernorm_backward" else ()), teams, cols)
         own = replace(kernel, shapes={**kernel.shapes, "partial": lambda x, partial=partial: partial})
         judged(own, f"{name}_vec", of, arrays, change)
+
+
+@pytest.mark.parametrize("name", ["rope", "rope_interleaved"])
+def test_heads_of_a_token_share_a_grid_of_any_depth(name):
+    """Whole packs and single pairs; the last blocks have heads and tokens that do not exist."""
+    kernel, of = KERNELS[name], dtype("float32")
+    for half in (8, 5):
+        judged(
+            kernel, f"{name}_vec", of, kernel.make((3, 7, half), of),
+            lambda launch: replace(launch, grid=(2, 2, 2), block=(2, 2, 2)),
+        )  # fmt: skip
