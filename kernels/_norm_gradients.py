@@ -24,6 +24,7 @@ class Split(NamedTuple):
     together: int  # rows of a block
     threads: int  # of a row
     shared: int  # bytes of a block
+    two: bool  # whether a thread has two packs of float32 and twice the registers
     partial: int  # rows of the matrix of partial sums of columns: one for each team, or for each warp of teams
 
 
@@ -36,17 +37,21 @@ def split(rows, cols, itemsize):
         threads = min(power_of_two(blocks(cols, IN_SHARED_MEMORY * PACK // itemsize)), most)
         shared = STAGES[itemsize] * 2 * IN_SHARED_MEMORY * PACK * threads
     threads = min(threads, most)
+    two = itemsize == 4 and threads == most and not shared and cols % (PACK // itemsize) == 0
+    if two:
+        threads = most = most // 2
     together = BLOCK // threads if threads <= WARP else 1
     grid = min(blocks(rows, together), MULTIPROCESSORS * (most // (threads * together)))
-    return Split(grid, together, threads, shared, grid * together // max(WARP // threads, 1))
+    return Split(grid, together, threads, shared, two, grid * together // max(WARP // threads, 1))
 
 
-def by_rows(arrays, x, eps):
-    """The launch that goes through the rows of x; `arrays` end with the partial sums."""
+def by_rows(arrays, x, eps, name):
+    """The launch of kernel `name` that goes through the rows of x; `arrays` end with the partial sums."""
     rows, cols = x.shape
     how = split(rows, cols, x.dtype.itemsize)
     arguments = *arrays, np.int64(rows), counted(cols, np.int32), eps
-    return Launch((how.grid,), (how.threads, how.together), arguments, shared=how.shared)
+    entry = f"{name}_two" if how.two else f"{name}_vec"
+    return Launch((how.grid,), (how.threads, how.together), arguments, shared=how.shared, entry=entry)
 
 
 def add_partial(arrays, x, entry, sums=1):

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cudalab import Budget, InputError, Launch, blocks, counted, draw
+from cudalab import Budget, InputError, Launch, blocks, counted, deep_grid, draw
 from cudalab.kernels._h200 import MULTIPROCESSORS
 
-THREADS = 256  # of a block
-MOST = 64  # threads of a block in z
-BUSY = 2**16  # threads that keep the memory of a large GPU busy
+THREADS = 256  # of a block of the plain entries
+FEW = 128  # threads of a block where they are fewer than FULL
+FULL = 2048 * MULTIPROCESSORS  # threads that an H200 has at once
+DEEPEST = 64  # threads of a block in z, at most
 
 SHAPES = {"x": "tokens heads 2*half", "cos": "tokens half", "sin": "tokens half"}
 SIZES = {
@@ -23,9 +24,9 @@ SIZES = {
     "large": (8192, 32, 64),
     "xlarge": (32768, 32, 64),
 }
-EDGES = (  # the long ones: more packs than a block has threads, and heads beyond those that a thread takes at a time
+EDGES = (  # the long ones: more heads or packs than a block of the launch, or than any block, has threads for
     (1, 1, 1), (5, 3, 1), (3, 2, 3), (2, 5, 8), (7, 4, 16), (3, 9, 20), (2, 33, 24), (4, 1, 64), (3, 130, 4),
-    (2, 3, 301), (1, 6, 1032), (1, 9, 2064), (0, 2, 8),
+    (2, 3, 301), (1, 6, 1032), (1, 2, 8200), (0, 2, 8),
 )  # fmt: skip
 
 
@@ -44,22 +45,20 @@ def plain(x: Any, cos: Any, sin: Any, y: Any) -> Launch:
     return Launch((x.shape[0],), (THREADS,), (x, cos, sin, y, *lengths(x)))
 
 
-def in_packs(together: int) -> Callable[..., Launch]:
-    """The launch of an entry whose threads take 16 / `together` bytes of the pairs' first elements at once."""
+def in_packs(x: Any, cos: Any, sin: Any, y: Any, VEC_THREADS: int) -> Launch:
+    """A thread for two packs of 16 bytes, one of each half of a head.
 
-    def launch(x: Any, cos: Any, sin: Any, y: Any, HEADS: int) -> Launch:
-        tokens, heads, half = x.shape[0], x.shape[1], x.shape[2] // 2
-        pairs = 16 // x.dtype.itemsize // together
-        lanes = min(max(half if half % pairs else half // pairs, 1), THREADS)
-        most = THREADS // lanes
-        down = min(max(blocks(heads, HEADS), 1), most)
-        if tokens * lanes * down < BUSY:  # few tokens: a head a thread
-            down = min(max(heads, 1), most)
-        deep = max(min(THREADS // (lanes * down), MOST, blocks(tokens, MULTIPROCESSORS)), 1)
-        args = x, cos, sin, y, np.int64(tokens), *lengths(x)
-        return Launch((blocks(tokens, deep),), (lanes, down, deep), args)
-
-    return launch
+    Blocks are small where an H200 has room for more threads than there are: all its multiprocessors get some.
+    """
+    tokens, heads, half = x.shape[0], x.shape[1], x.shape[2] // 2
+    lanes = min(max(blocks(half, 16 // x.dtype.itemsize), 1), 1024)
+    threads = VEC_THREADS if tokens * heads * lanes >= FULL else min(VEC_THREADS, FEW)
+    turns = max(blocks(heads, max(threads // lanes, 1)), 1)  # blocks that share the heads of a token
+    down = max(blocks(heads, turns), 1)
+    deep = max(min(threads // (lanes * down), DEEPEST, blocks(tokens, MULTIPROCESSORS)), 1)
+    return Launch(
+        deep_grid(blocks(tokens, deep), turns), (lanes, down, deep), (x, cos, sin, y, np.int64(tokens), *lengths(x))
+    )
 
 
 def lengths(x: Any) -> tuple[Any, Any]:

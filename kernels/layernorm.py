@@ -3,11 +3,12 @@
 import numpy as np
 
 from cudalab import Budget, Kernel, Launch, blocks, counted, draw
-from cudalab.kernels._rows import HELD, WARP, clustered, held, power_of_two, shared, threads_of
+from cudalab.kernels._rows import BUSY, HELD, MOST, WARP, clustered, held, power_of_two, shared, threads_of
 
 EPS = 1e-5  # PyTorch's default
 THREADS = 256  # of a block of layernorm_plain
 EIGHT = 512  # threads of a block of layernorm_eight, at most
+FOUR = 2048  # columns above which layernorm_four takes rows of 16 bits, up to twice as many
 
 
 def reference(x, gamma, beta):
@@ -28,17 +29,26 @@ def plain(x, gamma, beta, y):
 
 
 def eight(x, gamma, beta, y):
-    """32 bytes a thread, 8 registers; a block processes longer rows in turns."""
+    """32 bytes a thread, 8 registers; a block processes longer rows in turns. 64 bytes where rows of 16 bits fit so."""
     rows, cols = x.shape
-    threads = min(max(power_of_two(blocks(cols, 32 // x.dtype.itemsize)), WARP), EIGHT)
-    return Launch((rows,), (threads,), (x, gamma, beta, y, counted(cols, np.int32), np.float32(EPS)))
+    size = x.dtype.itemsize
+    four = size == 2 and FOUR < cols <= 2 * FOUR and cols % 8 == 0
+    threads = min(max(power_of_two(blocks(cols, (64 if four else 32) // size)), WARP), EIGHT)
+    args = x, gamma, beta, y, counted(cols, np.int32), np.float32(EPS)
+    return Launch((rows,), (threads,), args, entry="layernorm_four" if four else "layernorm_eight")
 
 
 def vec(x, gamma, beta, y):
+    """8 bytes a thread and a row a block where that leaves an H200 idle and a row has more than a warp."""
     rows, cols = x.shape
+    width = 8 // x.dtype.itemsize
+    few = blocks(cols, width * WARP) * WARP
+    if WARP < few <= MOST and rows * few < BUSY and cols % width == 0:
+        args = x, gamma, beta, y, counted(cols, np.int32), np.float32(EPS)
+        return Launch((rows,), (few,), args, entry="layernorm_few")
     threads = threads_of(rows, cols, x.dtype.itemsize, held(cols, x.dtype.itemsize))
     args = x, gamma, beta, y, np.int64(rows), counted(cols, np.int32), np.float32(EPS)
-    return Launch(*shared(rows, threads), args)
+    return Launch(*shared(rows, threads), args, entry="layernorm_vec")
 
 
 def cluster(x, gamma, beta, y):
@@ -83,8 +93,8 @@ def cupy_composite(x, gamma, beta):
 
 
 EDGES = (  # the long ones at the end: every number of packs a thread can keep, in each dtype, and more than it keeps
-    (1, 2), (5, 3), (3, 31), (6, 33), (9, 128), (2, 257), (3, 1023), (2, 1032), (2, 4099),
-    (2, 8184), (2, 16376), (1, 24568), (1, 33008), (0, 8),
+    (1, 2), (5, 3), (3, 31), (6, 33), (9, 64), (9, 128), (2, 257), (3, 1023), (2, 1032), (2, 2056),
+    (2, 4099), (2, 4104), (2, 8184), (2, 16376), (1, 24568), (1, 33008), (0, 8),
 )  # fmt: skip
 CANCELS = "x - mean, and the sum with beta, cancel where they are close: a few roundings of numbers up to 16"
 ROUNDS = "each array operation rounds to the dtype: x - mean, the scale and both products, of numbers up to 16"

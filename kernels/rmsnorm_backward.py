@@ -39,7 +39,7 @@ def plain(dy, x, weight, dx, dweight, scales, partial, eps):
 
 def vec(dy, x, weight, dx, dweight, scales, partial, eps):
     return (
-        by_rows((dy, x, weight, dx, partial), x, eps),
+        by_rows((dy, x, weight, dx, partial), x, eps, "rmsnorm_backward"),
         add_partial((partial, dweight), x, "rmsnorm_backward_add"),
     )
 
@@ -63,7 +63,7 @@ def native(dy, x, weight, eps):
 
 EDGES = (  # the long ones at the end: every number of packs a thread can keep, in each dtype, and more than it keeps
     (1, 1), (5, 3), (3, 31), (6, 33), (9, 128), (300, 8), (2, 257), (3, 1023), (2, 1032), (2, 4099), (3, 8184),
-    (2, 8200), (2, 16392), (0, 8),
+    (3, 3080), (2, 8200), (2, 16392), (0, 8),
 )  # fmt: skip
 CANCELS = "g - x s cancels where they are close: a few roundings of numbers up to 8 times 16"
 ADDED = "a sum over the rows of terms of either sign, each with four roundings"

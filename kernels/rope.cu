@@ -9,9 +9,9 @@ extern "C" __global__ void rope_plain(const scalar_t* __restrict__ x, const scal
     rope_pairs<Halves>(x, cos, sin, y, heads, half);
 }
 
-// Two packs of each head.
+// Two packs of a head a thread.
 extern "C" __global__ void rope_vec(const scalar_t* __restrict__ x, const scalar_t* __restrict__ cos,
                                     const scalar_t* __restrict__ sin, scalar_t* __restrict__ y, long long tokens,
                                     int heads, int half) {
-    rope_packs<Halves, HEADS>(x, cos, sin, y, tokens, heads, half);
+    rope_packs<Halves>(x, cos, sin, y, tokens, heads, half);
 }

@@ -30,15 +30,12 @@ struct __align__(16) RowSums {
 // Every warp's sums. Rows take turns, so that a barrier between write and read is enough.
 using Table = RowSums[2][Block::most];
 
-// Adds each sum of another lane; the shuffles of one step do not wait for each other.
+__device__ __forceinline__ float of_lane(float value, int lane) { return __shfl_xor_sync(0xffffffffu, value, lane); }
+
+// Adds each sum but the mean of another lane; the shuffles of one step do not wait for each other.
 template <bool centered> __device__ __forceinline__ void add_lane(RowSums& sums, int lane) {
-    const float squares = __shfl_xor_sync(0xffffffffu, sums.squares, lane);
-    const float gd = __shfl_xor_sync(0xffffffffu, sums.gd, lane);
-    if (centered) {
-        const float g = __shfl_xor_sync(0xffffffffu, sums.g, lane);
-        const float mean = __shfl_xor_sync(0xffffffffu, sums.mean, lane);
-        sums.g += g, sums.mean += mean;
-    }
+    const float squares = of_lane(sums.squares, lane), gd = of_lane(sums.gd, lane);
+    if (centered) sums.g += of_lane(sums.g, lane);
     sums.squares += squares, sums.gd += gd;
 }
 
@@ -49,14 +46,12 @@ template <bool centered> __device__ __forceinline__ void add_lane(RowSums& sums,
 // cancels is at most as many times the variance as there are warps.
 template <bool centered>
 __device__ __forceinline__ RowSums over_team(RowSums mine, float n, float of_one, RowSums* table) {
-    const float mean = mine.mean;
     if (blockDim.x >= 32) {
 #pragma unroll
         for (int s = 16; s > 0; s /= 2) add_lane<centered>(mine, s);
     } else {
         for (int s = blockDim.x / 2; s > 0; s /= 2) add_lane<centered>(mine, s);
     }
-    mine.mean = mean;
     if (!Block::several()) return mine;
     const int warps = Block::share(mine, table);
     RowSums row = table[threadIdx.x % warps];
@@ -65,7 +60,10 @@ __device__ __forceinline__ RowSums over_team(RowSums mine, float n, float of_one
         const float e = row.mean - first;
         row.squares = fmaf(n * e, e, row.squares), row.gd = fmaf(row.g, e, row.gd), row.mean = n * e;
     }
-    for (int s = warps / 2; s > 0; s /= 2) add_lane<centered>(row, s);
+    for (int s = warps / 2; s > 0; s /= 2) {
+        if (centered) row.mean += of_lane(row.mean, s);
+        add_lane<centered>(row, s);
+    }
     if (centered) {
         const float e = row.mean * of_one;  // from the mean of the first warp to that of the row
         row.squares = fmaf(-row.mean, e, row.squares), row.gd = fmaf(-row.g, e, row.gd), row.mean = first + e;
@@ -205,8 +203,9 @@ template <int packs, int stages> struct InSharedMemory {
     __device__ __forceinline__ void again(int) {}
 };
 
-// Rows that are read once: a thread has at most `packs` packs of x and of dy, and of the sums of its columns.
-template <bool centered, int packs, class Rows>
+// Rows that are read once: a thread has at most `packs` packs of x and of dy, and of the sums of its columns; if `keeps`,
+// of the weight too, which else comes from L1: registers are few.
+template <bool centered, int packs, bool keeps, class Rows>
 __device__ __forceinline__ void held_rows(const NormGradients& a, Rows rows, Table& table) {
     float weights[packs * WIDE] = {}, betas[packs * WIDE] = {};
     const float of_one = 1.0f / a.cols;
@@ -214,6 +213,11 @@ __device__ __forceinline__ void held_rows(const NormGradients& a, Rows rows, Tab
     const float of_own = 1.0f / max(numbers<WIDE>(a.cols, threadIdx.x / 32), 1);
     const float n = numbers<WIDE>(a.cols, threadIdx.x % max(blockDim.x / 32, 1));
     rows.begin(a, team, teams);
+    Pack kept_weight[packs];
+#pragma unroll
+    for (int p = 0; p < packs; ++p)
+        if (keeps && place<WIDE>(p) < a.cols) kept_weight[p] = pack_at<WIDE>(a.weight + place<WIDE>(p));
+    const auto weight = [&](int p) { return keeps ? kept_weight[p] : pack_at<WIDE>(a.weight + place<WIDE>(p)); };
     int turn = 0;
     // All threads of a block take part in each turn, since shuffles and barriers need them; those without a row have
     // no columns.
@@ -234,9 +238,7 @@ __device__ __forceinline__ void held_rows(const NormGradients& a, Rows rows, Tab
         }
 #pragma unroll
         for (int p = 0; p < packs; ++p) {
-            const int first = place<WIDE>(p);
-            if (first < cols)
-                add<centered, WIDE>(sums, rows.pack_of_x(p), rows.pack_of_dy(p), pack_at<WIDE>(a.weight + first));
+            if (place<WIDE>(p) < cols) add<centered, WIDE>(sums, rows.pack_of_x(p), rows.pack_of_dy(p), weight(p));
         }
         const RowMeans means = means_of(over_team<centered>(sums, n, of_one, table[turn]), of_one, a.eps);
         rows.again(cols);
@@ -244,9 +246,8 @@ __device__ __forceinline__ void held_rows(const NormGradients& a, Rows rows, Tab
         for (int p = 0; p < packs; ++p) {
             const int first = place<WIDE>(p), i = p * WIDE;
             if (first >= cols) continue;
-            // The weight again, from L1: registers are few.
-            const Pack weight = pack_at<WIDE>(a.weight + first), x = rows.pack_of_x(p), dy = rows.pack_of_dy(p);
-            const Pack dx = finish<centered, WIDE>(x, dy, weight, means, weights + i, betas + i);
+            const Pack x = rows.pack_of_x(p), dy = rows.pack_of_dy(p);
+            const Pack dx = finish<centered, WIDE>(x, dy, weight(p), means, weights + i, betas + i);
             *reinterpret_cast<Pack*>(a.dx + row * a.cols + first) = dx;
         }
     }
@@ -330,13 +331,20 @@ __device__ __forceinline__ void norm_gradients(const NormGradients& a, Pack* rin
     if (!wide) {
         long_rows<centered, 1>(a, table);
     } else if (a.cols <= IN_REGISTERS * turn) {
-        held_rows<centered, IN_REGISTERS>(a, InRegisters<IN_REGISTERS>{}, table);
+        held_rows<centered, IN_REGISTERS, false>(a, InRegisters<IN_REGISTERS>{}, table);
     } else if (a.cols <= IN_SHARED_MEMORY * turn) {
         const InSharedMemory<IN_SHARED_MEMORY, STAGES> rows{ring + threadIdx.x};
-        held_rows<centered, IN_SHARED_MEMORY>(a, rows, table);
+        held_rows<centered, IN_SHARED_MEMORY, false>(a, rows, table);
     } else {
         long_rows<centered, WIDE>(a, table);
     }
+}
+
+// The same for rows of at most two packs a thread, all in registers.
+template <bool centered> __device__ __forceinline__ void norm_gradients_of_two(const NormGradients& a, bool wide) {
+    __shared__ Table table;
+    if (wide && a.cols <= 2 * WIDE * (int)blockDim.x) held_rows<centered, 2, true>(a, InRegisters<2>{}, table);
+    else long_rows<centered, 1>(a, table);
 }
 
 // The sum over `rows` rows of term(row) of this thread's column, which is number blockIdx.x * 32 + threadIdx.x; a block

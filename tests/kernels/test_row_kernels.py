@@ -15,6 +15,7 @@ from cudalab.spec.dtype import dtype
 
 KERNELS = find.kernels()
 BOTH = pytest.mark.parametrize("kind", ["float32", pytest.param("bfloat16", marks=pytest.mark.sweep)])
+TEAMS = ((2, 1, 32), (1, 1, 32), (2, 4, 16), (5, 1, 64), (2, 16, 2), (3, 32, 1))  # grid and block, of whole warps
 CLUSTERED = [(name, entry) for name, kernel in KERNELS.items() for entry in kernel.entries if "_cluster" in entry]
 
 
@@ -205,19 +206,31 @@ def test_backward_is_the_gradient_of_the_torch_form(name):
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("cols", [40, pytest.param(33, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize(("cols", "form", "teams"), [(40, "vec", TEAMS), (33, "vec", TEAMS), (200, "two", TEAMS[:1])])
 @pytest.mark.parametrize("name", ["rmsnorm_backward", "layernorm_backward"])
-def test_teams_of_any_number_and_size_add_the_same_columns(name, cols):
+def test_teams_of_any_number_and_size_add_the_same_columns(name, cols, form, teams):
     """A team has several rows, one or none, and a row fits its registers or does not."""
     kernel, of = KERNELS[name], dtype("float32")
     arrays = kernel.make((7, cols), of)
-    for grid, together, threads in ((1, 1, 32), (2, 4, 8), (5, 1, 64), (2, 8, 4), (3, 4, 2)):
+    for grid, together, threads in teams:
+        rows = grid * together // max(32 // threads, 1)
 
-        def change(launch, grid=grid, together=together, threads=threads):
+        def change(launch, grid=grid, block=(threads, together), rows=rows):
             if launch.entry.endswith("_add"):
-                return launch
-            return replace(launch, grid=(grid,), block=(threads, together))
+                return replace(launch, args=(*launch.args[:-2], np.int32(rows), launch.args[-1]))
+            return replace(launch, grid=(grid,), block=block, entry=f"{name}_{form}")
 
-        partial = (*((2,) if name == "layernorm_backward" else ()), grid * together, cols)
+        partial = (*((2,) if name == "layernorm_backward" else ()), rows, cols)
         own = replace(kernel, shapes={**kernel.shapes, "partial": lambda x, partial=partial: partial})
         judged(own, f"{name}_vec", of, arrays, change)
+
+
+@pytest.mark.parametrize("name", ["rope", "rope_interleaved"])
+def test_heads_of_a_token_share_a_grid_of_any_depth(name):
+    """Whole packs and single pairs; the last blocks have heads and tokens that do not exist."""
+    kernel, of = KERNELS[name], dtype("float32")
+    for half in (8, 5):
+        judged(
+            kernel, f"{name}_vec", of, kernel.make((3, 7, half), of),
+            lambda launch: replace(launch, grid=(2, 2, 2), block=(2, 2, 2)),
+        )  # fmt: skip
