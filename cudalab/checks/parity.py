@@ -14,7 +14,7 @@ from cudalab.base import float_mode, numbers, threads
 from cudalab.base.errors import SpecError, short
 from cudalab.base.text import without_questions
 from cudalab.checks.expected import Expected, wide
-from cudalab.results.record import ErrorCurve, Parity
+from cudalab.results.record import FAR, ErrorCurve, Parity
 from cudalab.spec import reference
 from cudalab.spec.dtype import DTYPES, DType
 from cudalab.spec.kernel import Arrays, Budget, Kernel, Shape
@@ -144,6 +144,7 @@ class _Chunk:
         self.atol = max((float(each[i]) for i in bad[:SHOWN]), default=0.0)  # of the mismatches that are quoted
         at = int(bad[np.argmax(error[bad])]) if self.wrong and finite[bad].all() else -1
         self.farthest = (float(error[at]), start + at) if at >= 0 else None  # among the wrong, by the absolute error
+        self.off_by_1 = w.dtype.kind == "f" and dtype.name != "bool" and (not self.wrong or error[bad].max() <= 1)
         self.scale = float(np.abs(want[finite]).max(initial=0.0)) if self.wrong else 0.0
         if not finite.all():
             error, want = error[finite], want[finite]
@@ -279,6 +280,9 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
         needed=_finite(max(p.needed for p in parts if p.wrong)) if wrong else None,
     )
     if wrong:
+        parity.close = _close(parity, hypot(*(p.error_norm for p in parts)), norm) and (
+            dtype.floating or all(p.off_by_1 for p in parts)
+        )
         first = [f for p in parts for f in p.first][:SHOWN]
         atol = max(part.atol for part in parts if part.first)
         allowed = f"{budget.ulp:g} ULP" + (f" + {atol:.3g}" if atol else "")
@@ -296,6 +300,11 @@ def _summary(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, in
             + (f" ({POISON} is the byte that the output held: was every element written?)" if poisoned else "")
         )
     return parity
+
+
+def _close(found: Parity, error: float, norm: float) -> bool:
+    """Whether it is near the reference as a whole, and NaN or infinity at few places."""
+    return error <= FAR * norm < inf and (found.largest < inf or 2 * found.wrong <= found.n)
 
 
 def _magnitude(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, max_ulp: float) -> str:
@@ -331,14 +340,17 @@ def _bounded(value: float) -> float:
     return value if value < float_info.max else float_info.max
 
 
-def joined(parities: Sequence[Parity]) -> Parity:
-    """The verdict on an output that was compared in parts. Its message quotes the first wrong part."""
+def joined(parities: Sequence[Parity], whole: bool = False) -> Parity:
+    """The verdict on several outputs, or parts. Its message quotes the first wrong one.
+
+    `whole`: they are parts of one floating-point output, and `close` is said of all parts together.
+    """
     n, norm = sum(p.n for p in parities), float(np.sqrt(sum(p.norm**2 for p in parities)))
     worst = max(parities, key=lambda p: np.inf if p.max_ulp is None else p.max_ulp)
     message = next((p.message for p in parities if not p.ok), "")
     if counted := message.partition(" values differ")[2]:
         message = f"{sum(p.wrong for p in parities):,} of {n:,} values differ{counted}"
-    return Parity(
+    found = Parity(
         ok=all(p.ok for p in parities),
         n=n,
         wrong=sum(p.wrong for p in parities),
@@ -352,6 +364,11 @@ def joined(parities: Sequence[Parity]) -> Parity:
         message=message,
         curve=_joined_curve([p.curve for p in parities if p.curve]),
     )
+    far = [p for p in parities if not (p.ok or p.close)]
+    if whole and all(p.wrong and (p.norm or p.max_ulp is None) for p in far):  # else its relative error is not known
+        far = [] if _close(found, found.rel_l2 * norm, norm) else far
+    found.close = not far and not found.ok
+    return found
 
 
 def _most(needed: Sequence[float | None]) -> float | None:

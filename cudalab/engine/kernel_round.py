@@ -5,6 +5,7 @@ A variant is judged (`engine/verdicts.py`) before it is timed, and its results a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -55,12 +56,16 @@ def cases(job: Job, group: Group, omit: Collection[str] = ()) -> list[Case]:
     if group.values == HUGE:
         return huge.rows(job, group, variants)
     rows: list[Case] = []
+    compared = defaultdict[str, list[Parity]](list)  # by label, those of the parts
+    whole = [group.kernel.kind_of(out, group.dtype).floating for out in group.kernel.outs] == [True]
     for part in range(group.parts):
         try:
             found = _rows_of_part(job, group, variants, record.COPY not in omit, part)
         finally:
             job.release(group)
-        rows = [_both(before, found) for before in rows] if part else found
+        for case in found:
+            compared[case.label] += [case.parity] if case.parity else []
+        rows = [_both(before, found, compared[before.label], whole) for before in rows] if part else found
         ran = {case.label for case in rows if case.status in (record.OK, record.WRONG)}
         variants = [v for v in variants if v.label in ran]
     return rows
@@ -97,12 +102,15 @@ def _of_library(variant: Variant) -> bool:
     return variant.backend_name not in record.ENTRIES
 
 
-def _both(before: Case, found: list[Case]) -> Case:
-    """A variant's row of all parts so far: `found` has the row of the next part, unless it was left out."""
+def _both(before: Case, found: list[Case], compared: list[Parity], whole: bool) -> Case:
+    """A variant's row of all parts so far: `found` has the row of the next part, unless it was left out.
+
+    `compared` is of these parts, for `whole` see `parity.joined`.
+    """
     part = next((case for case in found if case.label == before.label), None)
     if part is None or part.parity is None or before.parity is None:
         return part or before
-    part.parity = parity.joined([before.parity, part.parity])
+    part.parity = parity.joined(compared, whole)
     part.status, part.reason = (record.OK, "") if part.parity.ok else (record.WRONG, part.parity.message)
     return part
 

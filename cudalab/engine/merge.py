@@ -80,9 +80,9 @@ def _lacking(cases: Sequence[Case | None]) -> list[str]:
 
 
 def _worst(parities: Iterable[Parity | None]) -> Parity | None:
-    """The comparison with the largest error, whole: its numbers belong to one output."""
+    """The comparison with the largest error, whole: its numbers belong to one output. First one that is not `close`."""
     found = [parity for parity in parities if parity]
-    return max(found, key=lambda parity: (parity.largest, parity.rel_l2)) if found else None
+    return max(found, key=lambda p: (not (p.ok or p.close), p.largest, p.rel_l2)) if found else None
 
 
 def _costs(cases: Iterable[Case]) -> dict[str, float]:

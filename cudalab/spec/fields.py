@@ -159,8 +159,9 @@ class Fields:
         default=False, without="no",
     )  # fmt: skip
     independent: str = optional(
-        "the dimension of `shapes`, first in every output, such as `rows`, whose elements do not depend on each other, "
-        "as in a softmax of each row; the reference of large arrays is then computed in parts, on all processors",
+        "the dimension of `shapes`, first in every output, such as `rows`, whose elements do not depend on each other "
+        "nor on their index, as in a softmax of each row; the reference of large arrays is then computed in parts, on "
+        "all processors",
         lambda value: isinstance(value, str), "the name of a dimension, such as 'rows'",
         default="", without="none",
     )  # fmt: skip

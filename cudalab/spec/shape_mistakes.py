@@ -34,9 +34,13 @@ def of_arrays(spec: Sized) -> Iterator[str]:
                 yield f"{where}: {dimensions.undefined(given, odd)}"
     if spec.dims and not spec.shapes:
         yield "dims needs shapes=, which names the dimensions, such as {'x': 'rows cols'}"
-    for name in (spec.input_names[0], *spec.outs) if spec.independent else ():
-        if not spec.in_parts(name):
+    for name in (*spec.input_names, *spec.outs) if spec.independent else ():
+        given, first = str(spec.shapes.get(name, "")), spec.in_parts(name)
+        if not first and (name == spec.input_names[0] or name in spec.outs):
             yield f"independent: {spec.independent!r} is not the first dimension of {name}; name one that is"
+        elif spec.independent in dimensions.names(given.split()[first:]):
+            where = f"{spec.independent!r} stands in {name}, {given!r}, elsewhere than first"
+            yield f"independent: {where}; leave out independent="
     for name in spec.length_scalars:
         if DTYPES[spec.scalars[name].dtype].numpy.kind not in "iu":
             yield f"the scalar {name} is a length; give it a dtype of whole numbers, such as Scalar(8, 'int32')"

@@ -14,7 +14,7 @@ from specs import POINTWISE, pointwise
 from cudalab.base import threads
 from cudalab.checks.expected import expected
 from cudalab.checks.hard_inputs import every
-from cudalab.checks.parity import compare
+from cudalab.checks.parity import compare, joined
 from cudalab.device.cpu import Cpu
 from cudalab.engine.groups import Group
 from cudalab.kernels.gelu import gelu
@@ -119,6 +119,38 @@ def test_a_value_is_right_or_wrong(name, ulp, got, want, ok):
     assert found.ok == ok
     if name.startswith("float8") and ok:
         assert found.max_ulp == 0
+
+
+def test_rounding_and_special_values_alone_are_close():
+    many = np.full(20_000, 100.0)
+    step, far = (many - by * (np.arange(len(many)) == 5) for by in (1, 3))
+    for kind, got, want, close in (
+        ("float32", 1.001 * many, many, True),
+        ("float32", 1.2 * many, many, False),
+        ("complex64", 1.001 * many, many + 0j, True),
+        ("float32", [7.0] * 9, np.zeros(9), False),
+        ("float32", [NAN] * 4 + [1.0] * 5, np.ones(9), True),
+        ("float32", [INF] * 5 + [1.0] * 4, np.ones(9), False),
+        ("float32", [0.0, NAN], [NAN, NAN], True),
+        ("int8", step, many, True),
+        ("int8", far, many, False),
+        ("int8", step, many.astype(int), False),
+        ("bool", step > 99, many > 0, False),
+        ("bool", step > 99, many / 100, False),
+        ("float32", many, many, False),
+    ):
+        assert judged(got, want, kind=kind).close == close, (kind, got, want)
+
+
+def test_each_output_must_be_close_and_of_parts_the_whole():
+    right, near, far, lost = (judged([v * 1e4], [1e4]) for v in (1, 1.001, 2, NAN))
+    tiny, zeros, shape = judged([2.0], [1.0]), judged([7.0], [0.0]), judged([1.0], np.ones((1, 1)))
+    for parities, outputs, parts in (
+        ([right, near], True, True), ([near, tiny], False, True), ([right, near, far], False, False),
+        ([right, lost], False, True), ([lost, lost], False, False), ([right, zeros], False, False),
+        ([near, shape], False, False), ([right, right], False, False),
+    ):  # fmt: skip
+        assert (joined(parities).close, joined(parities, whole=True).close) == (outputs, parts), parities
 
 
 NEAR = 1.5 - 2**-24 - 2**-34

@@ -34,7 +34,7 @@ def spec(reference=None, **fields) -> Kernel:
 @pytest.mark.parametrize("name", sorted(k.name for k in find.kernels().values() if k.independent))
 def test_the_labs_references_give_the_same_bits_in_parts(name, dtype, monkeypatch):
     kernel = find.kernel(name)
-    arrays = kernel.make((13, 11, 1)[: kernel.rank], DTYPES[dtype], 1)
+    arrays = kernel.make((63, 11, 1)[: kernel.rank], DTYPES[dtype], 1)
 
     def all_of(kernel: Kernel) -> dict[str, np.ndarray]:
         expected = Expected(kernel, arrays)
@@ -51,8 +51,12 @@ def test_parts_cover_all_rows_and_have_few_of_them():
     seen = []
     found = Expected(spec(lambda x: seen.append(len(x)) or x * 2), X).compute("y", {})
     assert np.array_equal(found, X["x"].astype(np.float64) * 2)
-    assert sorted(seen) == [4] + 5 * [10]  # the two rows of each end are computed by themselves
+    assert sorted(seen) == 5 * [10] + [22]  # eleven rows are computed by themselves, each at two places
     assert len(Expected(spec(lambda x: x, independent=""), X).compute("y", {})) == 50
+
+
+def repeating(n):
+    return lambda x: x * (np.arange(len(x)) % n)[:, None]
 
 
 @pytest.mark.parametrize(
@@ -60,10 +64,13 @@ def test_parts_cover_all_rows_and_have_few_of_them():
     [
         (lambda x: x - x.mean(axis=0), {}),
         (lambda x: x.cumsum(axis=0), {}),
+        (lambda x: x / len(x), {}),
+        (lambda x: np.where(np.arange(3) <= np.arange(len(x))[:, None], x, 0), {}),
+        *((repeating(n), {}) for n in (2, 3, 5, 7, 10)),
         (lambda x: x, {"budgets": Budget(1, lambda x: 1e-6 * np.abs(x).sum())}),
     ],
 )
-def test_rows_that_depend_on_each_other_are_refused(reference, fields):
+def test_rows_that_depend_on_each_other_or_on_their_index_are_refused(reference, fields):
     kernel = spec(reference, **fields)
     with pytest.raises(SpecError, match=r"k\.py: independent='rows', but a few rows by themselves have another .*y"):
         Expected(kernel, X).atol("y", kernel.budget(F32))
@@ -79,6 +86,12 @@ def test_rows_that_depend_on_each_other_are_refused(reference, fields):
 def test_faults_are_told_as_of_whole_arrays(reference, said):
     with pytest.raises((SpecError, IndexError), match=said):
         Expected(spec(reference), X)
+
+
+@pytest.mark.parametrize("count", [10, 25])
+def test_what_fails_for_a_few_rows_or_for_a_part_is_computed_whole(count):
+    found = Expected(spec(lambda x: (x * 2).reshape(-1, count, 3).reshape(x.shape)), X).compute("y", {})
+    assert np.array_equal(found, X["x"].astype(np.float64) * 2)
 
 
 def test_an_output_that_follows_from_an_earlier_one_is_computed_once_for_the_same_bits():

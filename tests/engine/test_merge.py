@@ -65,6 +65,8 @@ def test_the_worst_comparison_is_kept_whole():
     none = Parity(ok=True, n=4, max_ulp=None)
     assert one(case(parity=good), case(parity=bad), case(parity=good)).parity == bad
     assert one(case(parity=good), case(parity=bad), case(parity=none)).parity == none
+    near, far = Parity(ok=False, n=4, wrong=1, max_ulp=None, close=True), Parity(ok=False, n=4, wrong=4, max_ulp=99.0)
+    assert one(case(parity=near), case(parity=far), case(parity=near)).parity == far
     assert one(case(), case(), case()).parity is None
 
 

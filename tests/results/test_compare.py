@@ -241,7 +241,7 @@ def test_exit_codes_of_wrong_and_missing_answers():
     assert compare(old, new).exit_code == 3
     assert compare(old, new).counts[SLOWER] == 1
     assert compare(old, new, skip="pycuda:b").exit_code == 1
-    library = row("torch_eager", None, status=record.WRONG, parity=Parity(False, n=9, wrong=3))
+    library = row("torch_eager", None, status=record.WRONG, parity=Parity(False, n=9, wrong=3, close=True))
     found = compare(run(row(), row("torch_eager")), run(row(), library))
     assert (found.exit_code, found.wrong, list(found.libraries.values())) == (0, {}, [[library]])
     assert "not compared: torch_eager" in comparison.render(found, ("old", "new"), "markdown")
