@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from cudalab.base.stats import FASTER, SAME, SLOWER, UNCLEAR, Timing
 ROUNDS, SAMPLES = 7, 8  # of one process
 PROCESSES = 3
 TRIALS = 1000
+BESIDE = 8  # other rows of a variant in the same run, for states
 
 
 def independent(rng: np.random.Generator, sd: float = 0.02) -> np.ndarray:
@@ -110,6 +111,13 @@ def timing(row: Row, rng: np.random.Generator, seconds: float, processes: int, s
     return Timing(rounds, [ROUNDS] * processes)
 
 
+def measured(row: Row, rng: np.random.Generator, seconds: float, processes: int, second: bool = False) -> Timing:
+    """`timing`, with what the other rows of the same variant say about its states."""
+    taken = timing(row, rng, seconds, processes, second)
+    beside = (timing(row, rng, seconds, processes, second) for _ in range(BESIDE if row.states else 0))
+    return replace(taken, states=stats.states_of(taken, beside))
+
+
 @dataclass
 class Found:
     """What the trials of one row found: numbers of trials, widths."""
@@ -128,8 +136,8 @@ def simulate(row: Row, trials: int = TRIALS, processes: int = PROCESSES) -> Foun
     for trial in range(trials):
         rng = np.random.default_rng([trial, ROWS.index(row)])
         seconds = row.seconds * (1 + 0.04 * rng.random())  # anywhere between two steps of the clock
-        one, other = (timing(row, rng, seconds, processes, second) for second in (False, True))
-        faster = timing(row, rng, seconds / 1.03, processes, True)
+        one, other = (measured(row, rng, seconds, processes, second) for second in (False, True))
+        faster = measured(row, rng, seconds / 1.03, processes, True)
         low, high = one.interval
         found.median += low <= row.centre * seconds <= high
         same = stats.speedup(one, other)

@@ -13,8 +13,9 @@ and of hot times.
    time, with the d0 of the lab (`estimate.KNOWN`); `d0` is the most likely one where both are free. Later processes do
    not count here: a run has them only where the first ones differ.
 2. Scale: with the likely s0 the lab's intervals hold too much, since they allow for more than s0: the clock's step, the
-   noise, and the run's own s^2. So the s0 of a family are multiplied by the smallest of SCALES with which 95 % of its
-   intervals hold. A smaller scale would make them wider: more runs would differ by `estimate.BEYOND` times s0.
+   noise, and the run's own s^2. So the s0 of a family are multiplied by that of SCALES with which 95 % of its intervals
+   hold and those of three processes are narrowest, as a geometric mean. With a smaller scale they are wider: more
+   runs differ by more than `estimate.BEYOND` times s0, and have Student's.
 3. Coverage: each run in turn is left out of 1 and 2. Its intervals are tried in three ways: of two of the first
    three processes for the third, of the first three for the mean of the later ones, of all for the mean of the run's
    repeats (another run of the same `.cu` on the same day, since short times of another host hold another empty pair of
@@ -49,7 +50,7 @@ WIDEST = ("tuned", "compiled", "kernel")  # the family of a ratio is that of its
 LEAST = 3  # processes of a run
 ENOUGH = 12  # ratios of a class
 HOLDS = 0.95
-SCALES = np.arange(0.75, 1.31, 0.05)
+SCALES = np.arange(0.5, 1.51, 0.05)
 S0 = np.geomspace(1e-4, 0.1, 400)
 D0 = np.array([0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6, 8, 16, 99])
 TESTS = ("processes", "later", "repeats")
@@ -148,27 +149,39 @@ def by_class(found: Iterable[Found]) -> dict[Class, list[Found]]:
     return {key: some for key, some in sorted(classes.items()) if len(some) >= ENOUGH}
 
 
-def held(tried: list[Test], s0: Mapping[Class, float]) -> np.ndarray:
-    """Whether each interval holds; as `over_processes` has it, for all of them at once."""
-    sides = np.array([[s0.get(side, np.nan) for side in test.of.sides] for test in tried])
-    expected = np.sqrt((sides**2).mean(axis=1))
-    n, s2, apart, wider = (np.array([getattr(t, name) for t in tried]) for name in ("n", "s2", "apart", "wider"))
+def expected(of: list[Found], s0: Mapping[Class, float]) -> np.ndarray:
+    """The deviation to expect of each ratio."""
+    return np.sqrt((np.array([[s0.get(side, np.nan) for side in one.sides] for one in of]) ** 2).mean(axis=1))
+
+
+def reach(n: np.ndarray, s2: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Half of each interval without the clock's step; as `over_processes` has it, for all of them at once."""
     quantile = {int(m): (student(KNOWN + m - 1), student(m - 1)) for m in np.unique(n)}
     moderated, alone = np.array([quantile[int(m)] for m in n]).T
-    reach = moderated * np.sqrt((KNOWN * expected**2 + (n - 1) * s2) / (KNOWN + n - 1) / n)
-    reach = np.where(s2 > (BEYOND * expected) ** 2, np.maximum(reach, alone * np.sqrt(s2 / n)), reach)
-    return np.asarray(apart <= reach * wider + [t.of.bound for t in tried])
+    found = moderated * np.sqrt((KNOWN * deviation**2 + (n - 1) * s2) / (KNOWN + n - 1) / n)
+    return np.where(s2 > (BEYOND * deviation) ** 2, np.maximum(found, alone * np.sqrt(s2 / n)), found)
+
+
+def held(tried: list[Test], s0: Mapping[Class, float]) -> np.ndarray:
+    """Whether each interval holds."""
+    n, s2, apart, wider = (np.array([getattr(t, name) for t in tried]) for name in ("n", "s2", "apart", "wider"))
+    of = [test.of for test in tried]
+    return np.asarray(apart <= reach(n, s2, expected(of, s0)) * wider + [one.bound for one in of])
 
 
 def fit(found: list[Found], tried: list[Test]) -> tuple[dict[str, float], dict[Class, float]]:
     """The scale of each family, and s0 by class."""
     s0 = {key: likely(some, [KNOWN])[0] for key, some in by_class(found).items()}
-    families = np.array([test.of.group[0] for test in tried])
-    shares = [(scale, held(tried, {key: scale * one for key, one in s0.items()})) for scale in SCALES]
     scales = {}
     for family in {key[0] for key in s0}:
-        enough = (float(scale) for scale, holds in shares if holds[families == family].mean() >= HOLDS)
-        scales[family] = next(enough, float(SCALES[-1]))
+        of, tests_of = [f for f in found if f.group[0] == family], [t for t in tried if t.of.group[0] == family]
+        n, s2 = np.full(len(of), LEAST), np.array([variance(one.first) for one in of])
+        widths = {}
+        for scale in SCALES:
+            scaled = {key: scale * one for key, one in s0.items()}
+            width = float(np.nanmean(np.log(reach(n, s2, expected(of, scaled)))))
+            widths[held(tests_of, scaled).mean() < HOLDS, width] = float(scale)
+        scales[family] = widths[min(widths)]
     return scales, {key: scales[key[0]] * one for key, one in s0.items()}
 
 

@@ -8,7 +8,7 @@ simulations that show how often the intervals hold the truth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, exp, floor, hypot, inf, log, pi, sqrt
@@ -136,13 +136,14 @@ class Timing:
 
     `processes` says how many of the rounds each process took (empty: one took all). `step` is the clock's, in seconds;
     0: the smallest difference between two samples, at most COARSEST. `known` says what committed runs show of such
-    times, see `scatter.expected`.
+    times, see `scatter.expected`; `states` what other rows of this run show, see `states_of`.
     """
 
     rounds: Rounds
     processes: Sequence[int] = ()
     step: float = 0.0
     known: str = ""
+    states: float = 0.0
 
     @cached_property
     def median(self) -> float:
@@ -218,17 +219,19 @@ class Timing:
     def until(self, n: int) -> Timing:
         """Return the times of the first n processes."""
         counts = self.processes[:n]
-        return replace(self, rounds=self.rounds[: sum(counts)], processes=counts) if sum(counts) else self
+        if not sum(counts):
+            return self
+        return replace(self, rounds=self.rounds[: sum(counts)], processes=counts, step=self._step)
 
     @property
     def beside(self) -> float:
         """The relative standard deviation between processes that is expected of a time relative to another's."""
-        return scatter.expected(self.median, self.known)
+        return hypot(scatter.expected(self.median, self.known), self.states)
 
     @property
     def alone(self) -> float:
         """The one that is expected of the time itself."""
-        return LEVEL + LEVEL_SECONDS / self.median
+        return hypot(LEVEL + LEVEL_SECONDS / self.median, self.states)
 
     @cached_property
     def levels(self) -> list[np.ndarray]:
@@ -316,6 +319,18 @@ def side_by_side(base: Timing, other: Timing, elsewhere: bool = True) -> Estimat
 def together(base: Timing, other: Timing) -> int:
     """How many processes have timed both."""
     return sum(bool(a and b) for a, b in zip(base.by_process, other.by_process, strict=False))
+
+
+def states_of(taken: Timing, others: Iterable[Timing]) -> float:
+    """The relative deviation between processes of those `others` of the same variant whose processes disagree; 0 where
+    none does.
+
+    Three processes may be in one state by chance. Only rows of the same class of time count: states that are 0.3 us
+    apart at 6 us say nothing of a time of 128 us.
+    """
+    place = scatter.place(taken.median)
+    torn = [o for o in others if o.disagree and scatter.place(o.median) == place]
+    return sqrt(sum(float(np.var(np.log(o.medians), ddof=1)) for o in torn) / len(torn)) if torn else 0.0
 
 
 def over_all(ratios: Sequence[Ratio]) -> Ratio:

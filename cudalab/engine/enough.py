@@ -8,9 +8,9 @@ once: to look after each process, until there is a verdict, would make more of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import log
+from math import hypot, log
 
 from cudalab.base import scatter, stats
 from cudalab.base.estimate import KNOWN, Estimate
@@ -22,13 +22,16 @@ HALF = 0.007  # of the interval of a ratio, without the clock's step, which no f
 FAR = 1.1  # a row that is this many times as slow, or as fast, needs no such interval
 
 
-def settled(cases: Sequence[Case], least: int, most: int) -> set[str]:
+def settled(cases: Sequence[Case], least: int, most: int, before: Sequence[Case] = ()) -> set[str]:
     """Labels of the rows that need no further process; every group has `least` and at `most` so many.
+
+    `before`: rows of the run's earlier groups. Where a variant's processes disagree there, its interval is as wide here
+    as the tables will show it, and more processes may not help.
 
     Without an entry the ratio is that to the fastest row. That row, or ours, is settled when all others are.
     """
     labels = {case.label for case in cases}
-    timed = {case.label: taken for case in cases if (taken := _taken(case))}
+    timed = {case.label: taken for case in cases if (taken := _taken(case, before))}
     entries = [case.label for case in cases if case.label in timed and case.backend in record.ENTRIES and not case.old]
     if not timed:
         return labels
@@ -44,7 +47,8 @@ def is_settled(base: Timing, other: Timing, least: int, most: int) -> bool:
     found = stats.side_by_side(base, other)
     if found is None or abs(found.value) - found.reach > log(FAR):
         return True
-    if found.reach - found.bound > HALF >= Estimate(0.0, 2 * base.beside**2 / most, KNOWN + most - 1).reach:
+    then = Estimate(0.0, hypot(base.beside, other.beside) ** 2 / most, KNOWN + most - 1)  # if they differ as expected
+    if found.reach - found.bound > HALF >= then.reach:
         return False
     return not _may_become_clear(base.until(least), other.until(least), most)
 
@@ -60,5 +64,8 @@ def _may_become_clear(base: Timing, other: Timing, most: int) -> bool:
     return now == stats.UNCLEAR != end
 
 
-def _taken(case: Case) -> Timing | None:
-    return case.timing("cold", scatter.family(case.label)) if case.status in (record.OK, record.CEILING) else None
+def _taken(case: Case, before: Iterable[Case]) -> Timing | None:
+    taken = case.timing("cold") if case.status in (record.OK, record.CEILING) else None
+    same = (other for other in before if (other.kernel, other.label) == (case.kernel, case.label))
+    others = (timing for other in same if (timing := other.timing("cold")))
+    return taken and case.timing("cold", scatter.family(case.label), stats.states_of(taken, others))

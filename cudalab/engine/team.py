@@ -66,6 +66,7 @@ class Team:
         self._opening: list[Supervisor] = []  # those whose first worker has not opened the device yet
         self._doing: dict[int, Doing[list[Case]]] = {}  # what processes do of the group at work, by their numbers
         self._rows: dict[int, list[Case]] = {}  # of those that have done it
+        self._before: list[Case] = []  # rows of the groups that were timed
         self._seen: dict[str, Glimpse] = {}  # numbers of the group at work, from the processes that have done it
 
     def __enter__(self) -> Team:
@@ -121,8 +122,11 @@ class Team:
                         left_out |= {c.label for c in cases if c.status not in TIMED or not (number or c.times)}
                     self._seen = self.glimpses()
                     if len(found) >= self.count:
-                        left_out |= enough.settled(merged(found, len(found), self.count), self.count, most)
-            return merged(found, max(len(found), self.count), self.count)
+                        rows = merged(found, len(found), self.count)
+                        left_out |= enough.settled(rows, self.count, most, self._before)
+            rows = merged(found, max(len(found), self.count), self.count)
+            self._before += rows
+            return rows
         finally:
             self.turn, self._seen = 0, {}
             self._doing.clear()

@@ -268,12 +268,12 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
         return self.kernel, self.size, self.dtype
 
     @kept
-    def timing(self, kind: str, known: str = "") -> stats.Timing | None:
-        """The times of a kind with what differs between processes, or None. `known`: see `Results.timing`."""
+    def timing(self, kind: str, known: str = "", states: float = 0.0) -> stats.Timing | None:
+        """The times of a kind with what differs between processes, or None. `known`, `states`: see `stats.Timing`."""
         from cudalab.base import stats
 
         rounds = self.times.get(kind)
-        return stats.Timing(rounds, self.processes.get(kind, ()), known=known) if rounds else None
+        return stats.Timing(rounds, self.processes.get(kind, ()), known=known, states=states) if rounds else None
 
     @kept
     def median(self, kind: str) -> float | None:
@@ -445,11 +445,31 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         return self.ratio(base, case, kind)
 
     def timing(self, case: Case, kind: str) -> stats.Timing | None:
-        """The times of a case, with what committed runs show of how GPU times of kernels differ between processes; of
-        studies they show too little.
+        """The times of a case, with what committed runs show of how GPU times of kernels differ between processes (of
+        studies they show too little), and what the variant's other rows show of states.
         """
+        from cudalab.base import stats
+
+        taken = case.timing(kind)
+        if taken is None:
+            return None
         shown = kind in GPU_KINDS and kind != ENERGY and not self.of_study
-        return case.timing(kind, scatter.family(case.label) if shown else "")
+        torn = (timing for row, timing in self._torn(case.kernel, case.label, kind) if row is not case)
+        return case.timing(kind, scatter.family(case.label) if shown else "", stats.states_of(taken, torn))
+
+    @kept
+    def _torn(self, kernel: str, label: str, kind: str) -> list[tuple[Case, stats.Timing]]:
+        """The rows of a variant whose processes disagree."""
+        timings = ((case, case.timing(kind)) for case in self._rows().get((kernel, label), ()))
+        return [(case, taken) for case, taken in timings if taken and taken.disagree]
+
+    @kept
+    def _rows(self) -> dict[tuple[str, str], list[Case]]:
+        """Cases by kernel and label."""
+        found: dict[tuple[str, str], list[Case]] = {}
+        for case in self.cases:
+            found.setdefault((case.kernel, case.label), []).append(case)
+        return found
 
     def fastest(self, cases: Iterable[Case], kind: str) -> Case:
         """The fastest of these, which have times of this kind, in the first process of the run. To judge it by the same

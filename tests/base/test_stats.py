@@ -32,8 +32,9 @@ def processes(rng, each, rounds=15, noise=0.001):
 
 
 def test_what_is_expected_of_processes_is_what_committed_runs_show():
-    """And intervals of runs that the fit has not seen hold in 93 to 97 %, in each class."""
-    rows = json.loads(SPREAD.read_text())["classes"]
+    """In each class intervals of runs that the fit has not seen hold as often as METHOD.md says, by kind of test."""
+    written = json.loads(SPREAD.read_text())
+    rows = written["classes"]
     found = {(row["family"], row["time"]): pytest.approx(row["s0"], abs=5.1e-5) for row in rows}
     known = {
         (family, name): s0
@@ -42,8 +43,11 @@ def test_what_is_expected_of_processes_is_what_committed_runs_show():
     }
     assert known == found
     assert {row["d0"] for row in rows} == {estimate.KNOWN}
-    counts = [np.sum([row[kind] for kind in spread.TESTS], axis=0) for row in rows]
-    assert all(tried > 1000 and 93 <= round(100 * held / tried) <= 97 for held, tried in counts)
+    for kind, (least, most) in {"processes": (93, 97), "later": (93, 100), "repeats": (96, 100)}.items():
+        shares = [round(100 * held / tried) for held, tried in (row[kind] for row in rows) if tried]
+        assert least == min(shares) and max(shares) == most, kind
+    # A search that ends at its own limit has found nothing.
+    assert all(spread.SCALES[0] + 0.01 < scale < spread.SCALES[-1] - 0.01 for scale in written["scales"].values())
 
 
 def test_the_fit_counts_intervals_as_the_lab_makes_them():
@@ -70,7 +74,7 @@ def test_processes_that_are_added_until_a_row_is_settled_leave_its_ratio_true(ti
     """Deviations as committed runs have them (0: s0^2 over an F variable's), or three times what is expected."""
     rng, held, said, taken = np.random.default_rng(9), 0, [], []
     for _ in range(trials := 250):
-        deviation = 0.0031 * (times_expected or np.sqrt(2 / rng.chisquare(estimate.KNOWN)))
+        deviation = scatter.RATIO["kernel"][2] * (times_expected or np.sqrt(2 / rng.chisquare(estimate.KNOWN)))
         levels = 60e-6 * np.exp(deviation * rng.standard_normal(8)) / truth
         ours, rival = processes(rng, [60e-6] * 8, 4, 1e-4), processes(rng, levels, 4, 1e-4)
         for n in range(3, 9):
@@ -88,12 +92,11 @@ def test_processes_that_are_added_until_a_row_is_settled_leave_its_ratio_true(ti
 
 # --- Coverage: the rows of bench/intervals.py, with few trials
 
-# No statistic knows whether a variant slows down by itself, or of states in which none of three processes was.
-EXEMPT = "drift of one variant, 5 %", "states: 10.98 or 13.05 \u00b5s"
+EXEMPT = "drift of one variant, 5 %"  # no statistic knows whether a variant slows down by itself
 UNDECIDED = (
     "own AR(1) 0.5, 1 %", "own AR(1) 0.9, 1 %", "placement, 0.5 %", "placement, 2 %", "samples in two modes 10 % apart",
     "steps of 32 ns at 4 \u00b5s, noise 5 %", "steps of 160 ns at 4 \u00b5s, noise 5 %",
-    "steps of 160 ns at 4 \u00b5s, noise 1 %",
+    "steps of 160 ns at 4 \u00b5s, noise 1 %", "states: 10.98 or 13.05 \u00b5s",
 )  # fmt: skip
 
 
@@ -101,8 +104,8 @@ def test_intervals_hold_the_truth_whatever_the_noise():
     """20 trials a row. With a true coverage of 90 % fewer than 14 hits have a chance of 0.2 %."""
     for row in intervals.ROWS:
         found = intervals.simulate(row, trials=20)
-        if row.name in EXEMPT:
-            assert min(found.ratio, found.median) < 17, "the row is exempt for nothing"
+        if row.name == EXEMPT:
+            assert found.ratio < 10, "the row is exempt for nothing"
             continue
         assert min(found.median, found.ratio) >= 14, (row.name, found)
         assert found.verdicts[FASTER] + found.verdicts[SLOWER] <= 1, (row.name, found)
@@ -149,6 +152,21 @@ def test_one_process_claims_less(rng):
     assert speedup(*alone).verdict() == UNCLEAR
     assert speedup(*alone, elsewhere=False).verdict() == FASTER
     assert alone[0].width > 1.5 * slow.width and not alone[0].disagree
+
+
+def test_states_that_other_rows_show_widen_an_agreement_by_chance_in_times_of_their_class(rng):
+    lucky, torn = processes(rng, [BIN] * 3), processes(rng, [BIN, 1.19 * BIN, BIN])
+    found = stats.states_of(lucky, [lucky, torn, processes(rng, [BIN] * 3)])
+    assert found == pytest.approx(np.std(np.log([1, 1.19, 1]), ddof=1), rel=0.02)
+    assert stats.states_of(lucky, [lucky]) == stats.states_of(processes(rng, [BIN / 20] * 3), [torn]) == 0
+    low, high = speedup(lucky, lucky).low, speedup(lucky, Timing(lucky.rounds, lucky.processes, states=found)).low
+    assert high < 0.95 < low
+
+
+def test_the_first_processes_keep_the_step_of_the_clock():
+    """Of all samples, since a few of them may differ by more."""
+    taken = Timing([[4.0e-6, 4.064e-6], [4.0e-6, 4.032e-6]], [1, 1])
+    assert taken.until(1).one_step == pytest.approx(32e-9 / 4.032e-6) and taken.until(2).rounds == taken.rounds
 
 
 def test_short_times_may_differ_by_a_few_steps_and_agree(rng):

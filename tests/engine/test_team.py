@@ -71,8 +71,9 @@ def all_gone(workers):
 # ---- a run that goes well ----------------------------------------------------------------------------------------
 
 
-def test_each_group_is_done_by_three_processes_in_turn(workers, tmp_path):
-    events, out = [], tmp_path / "r.json"
+def test_each_group_is_done_by_three_processes_in_turn(workers, tmp_path, monkeypatch):
+    events, before, out = [], [], tmp_path / "r.json"
+    monkeypatch.setattr(enough, "settled", lambda *given: before.append([c.size for c in given[-1]]) or set())
     cases = rows("numpy", "host:fine", sizes="small,medium", processes=3, progress=events.append, output=out)
     for size in ("small", "medium"):
         case = cases[size, "numpy"]
@@ -81,6 +82,7 @@ def test_each_group_is_done_by_three_processes_in_turn(workers, tmp_path):
         assert min(case.processes["wall"]) >= 4
         assert cases[size, "host:fine"].status == record.OK
         assert not cases[size, "host:fine"].processes  # it is only checked, by the first process
+    assert before == [[], ["small"] * 2]  # what earlier groups have shown is known of the later ones
     assert len(workers) == 3
     assert all_gone(workers)
     turns = [(e.step.group, e.process) for e in events if "timing" in e.step.phase or e.step.phase == "check"]
@@ -198,7 +200,8 @@ def up_to_four(monkeypatch):
     """Two processes of which more may help, of which two prepare at once: a row is settled with `needed` of them."""
 
     def run(needed, output=None):
-        def settled(cases, least, most):
+        def settled(cases, least, most, before):
+            assert not before  # this run has one group
             return {"numpy"} if len(cases[0].processes["wall"]) >= needed else set()
 
         monkeypatch.setattr(enough, "settled", settled)
@@ -242,14 +245,15 @@ def test_a_process_that_may_help_and_cannot_is_done_without(up_to_four, monkeypa
 def test_a_row_is_settled_that_is_precise_and_that_more_processes_would_not_make_clear():
     rng = np.random.default_rng(8)
 
-    def row(backend, seconds, between):
+    def row(label, seconds, between):
+        backend, _, variant = label.partition(":")
         levels = seconds * np.exp(between * rng.standard_normal(3))
         times = [[float(one * (1 + 1e-3 * rng.standard_normal())) for _ in range(8)] for one in levels for _ in "four"]
-        case = Case("k", "s", (1,), "float32", backend, "f" if backend == "pycuda" else "")
+        case = Case("k", "s", (1,), "float32", backend, variant)
         case.times, case.processes = {"cold": times}, {"cold": [4] * 3}
         return case
 
-    ours, known, far = (row("pycuda", 300e-6, 2e-4), row("triton", 306e-6, 2e-4), row("torch_eager", 1e-3, 2e-4))
+    ours, known, far = (row("pycuda:f", 300e-6, 2e-4), row("triton", 306e-6, 2e-4), row("torch_eager", 1e-3, 2e-4))
     rough, distant = row("torch_native", 300e-6, 0.02), row("torch_script", 600e-6, 0.02)
     failed = Case("k", "s", (1,), "float32", "numpy", status=record.ERROR)
     assert enough.settled([ours, known, far, failed], 3, 8) == {"pycuda:f", "triton", "torch_eager", "numpy"}
@@ -260,8 +264,12 @@ def test_a_row_is_settled_that_is_precise_and_that_more_processes_would_not_make
     for seconds, going in (306.45e-6, True), (309e-6, False), (303e-6, False):
         assert (enough.settled([ours, row("triton", seconds, 2e-4)], 3, 8) == set()) is going
     # Times of 4 \u00b5s differ so much that eight processes would not do.
-    short = row("pycuda", 4e-6, 0.02), row("triton", 4e-6, 0.02)
+    short = row("pycuda:f", 4e-6, 0.02), row("triton", 4e-6, 0.02)
     assert enough.settled(short, 3, 8) == {"pycuda:f", "triton"} and not enough.settled(short, 3, 20)
+    # Nor would they where a library chose its code by times.
+    by_times = "torch_compile:max_autotune"
+    others = (row(label, 12e-6, 0.004) for label in ("triton", by_times))
+    assert enough.settled([row("pycuda:f", 12e-6, 0), *others], 3, 8) == {by_times}
 
 
 @pytest.mark.parametrize(

@@ -131,16 +131,20 @@ def test_states_of_torch_compile_and_processes_that_disagree_raise_no_alarm():
     assert compare(torn(1), torn(1.7)).pairs[0].verdict == SLOWER
 
 
-def test_what_the_processes_of_one_row_show_widens_no_other_row():
-    """So the tables have the interval that the run has while it decides whether another process is needed."""
-    ours, rival = row(processes=3), row("triton", 290e-6, processes=3)
-    torn = row(
-        "triton", size="small", processes=3, times={"cold": [[s] for s in (6e-6, 6e-6, 6.9e-6) for _ in range(20)]}
-    )
-    together = run(ours, rival, torn)
-    assert together.timing(torn, "cold").disagree
-    assert together.ratio(rival, ours, "cold") == run(ours, rival).ratio(rival, ours, "cold")
-    assert enough.settled([ours, rival], 3, 8) == {"pycuda:a", "triton"}
+@pytest.mark.parametrize(("seconds", "label", "wider"), [
+    (200e-6, "triton", True), (6e-6, "triton", False), (200e-6, "torch_native", False)
+])  # fmt: skip
+def test_what_the_processes_of_one_row_show_widens_other_rows_of_its_variant_and_class(seconds, label, wider):
+    """And the run knows it while it decides whether another process is needed."""
+    ours, rival = row(processes=3), row("triton", 293.8e-6, processes=3)  # clear with eight
+    times = {"cold": [[s] for s in (seconds, seconds, 1.15 * seconds) for _ in range(20)]}
+    torn = row(label, size="small", processes=3, times=times)
+    together, alone = run(ours, rival, torn), run(ours, rival).ratio(rival, ours, "cold")
+    assert together.timing(torn, "cold").disagree and together.timing(torn, "cold").states == 0
+    found = together.ratio(rival, ours, "cold")
+    assert found.low < 0.95 * alone.low if wider else found == alone
+    assert enough.settled([ours, rival], 3, 8) == set()
+    assert enough.settled([ours, rival], 3, 8, [torn]) == ({"pycuda:a", "triton"} if wider else set())
 
 
 @pytest.mark.parametrize(

