@@ -26,8 +26,10 @@ def of_gamma(dy, x):
 
 
 def in_gamma(dy, x):
+    """Roundings of the terms; a mean is rounded as the sums of which it is made, even where it is near 0."""
     d, scale = _normal(x)
-    return 2**-22 * (np.abs(dy) * (np.abs(x) + np.abs(x - d)) * scale).sum(axis=0)
+    of_mean = np.abs(x).mean(axis=1, keepdims=True) / 4
+    return 2**-22 * (np.abs(dy) * (np.abs(x) + np.abs(x - d) + of_mean) * scale).sum(axis=0)
 
 
 def in_beta(dy):
