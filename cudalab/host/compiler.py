@@ -34,7 +34,6 @@ class Built(NamedTuple):
     entries: Mapping[str, str]
     constants: tuple[str, ...] = ()
     one_block: bool = False  # whether only one block can live at a time: a sanitized one with static shared arrays
-    closed: bool = False  # see source.py
 
 
 def compile_source(
@@ -145,11 +144,7 @@ def compile_source(
                 raise SpecError(f"{name}: {what}; rename the entry, such as {taken[0]}_kernel") from None
             raise
     return Built(
-        library,
-        {entry: end for entry, (end, _) in exported.items()},
-        scan.constants,
-        one_block=sanitize and scan.static_shared,
-        closed=scan.closed,
+        library, {entry: end for entry, (end, _) in exported.items()}, scan.constants, sanitize and scan.static_shared
     )
 
 

@@ -48,7 +48,6 @@ public:
         for (const entry& e : waiting) take(e.copy);
         waiting.clear();
     }
-    bool empty() const { return waiting.empty(); }
     void forget() { waiting.clear(), batch = 0; }
 
 private:
@@ -75,7 +74,6 @@ struct transaction {
 struct awaited_copies {
     std::vector<bound_copy> bound;
     std::vector<transaction> transactions;
-    bool empty() const { return bound.empty() && transactions.empty(); }
 };
 
 }  // namespace cudalab

@@ -266,7 +266,6 @@ private:
     static constexpr unsigned most_interruptions = 32, surely_interrupted = 4, most_preemptions = 255;
     static void changed_in(gang& blocks);  // in gang.h
     static void wait_in(gang& blocks, bool sure);
-    static uint64_t digest_in(const gang& blocks);
 #if CUDALAB_RACES
     static global_watch* globals_of(gang& blocks);
     static uint32_t phase_of(const gang& blocks);
@@ -291,7 +290,6 @@ private:
     unsigned long long changes = 0, changes_before = 0;  // that threads of this block made, to memory or by going on
     unsigned long long passes = 0, passes_before = 0;  // what may be a change or not: a collective operation, for example
     rounds barriers, warp_barriers[32];
-    mutable uint64_t asynchronous = 0;  // a number of its own for each digest while copies are under way
     unsigned quiet = most_quiet;  // rounds since a thread looked at memory in vain, up to `most_quiet`
     turns coins{alternating};
     struct { const void* address; size_t bytes; uint64_t before; } stored = {};  // the last store to volatile memory

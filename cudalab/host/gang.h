@@ -70,7 +70,7 @@ public:
 #endif
         }
         orders += grid_phase + 1, grid_phase = 0;
-        barriers.begin(!turn.shuffled());
+        barriers.begin();
         unsigned ended = 0;
         for (unsigned b = 0; b < count; ++b)
             if (members[b].index.z >= gridDim.z) end(members[b]), ++ended;  // beyond the last block
@@ -90,10 +90,10 @@ public:
                 release_cluster(places[i]);
             }
             if (ended == count) return intact();
-            if ((release_grid() || released || progress) && !circled) workers.changed(mine);
-            else if (!polling && !passed && !circled) return stuck();
+            if ((release_grid() || released || progress) && !barriers.circles()) workers.changed(mine);
+            else if (!polling && !passed && !barriers.circles()) return stuck();
             else if (!workers.waited(mine, unsigned(threads), sure && !passed)) return tell_who_looks();
-            released = passed = polling = progress = circled = false, sure = true;
+            released = passed = polling = progress = false, sure = true;
         }
     }
 
@@ -108,7 +108,6 @@ public:
 
     // ---- called by a block whose threads wait for memory that another one changes -----------------------------------
     void changed() { progress = true; }
-    CUDALAB_UNWATCHED uint64_t digest_of_memory() const { return digest(true); }
     void waits(bool is_sure) { polling = true, sure = sure && is_sure; }
 
 #if CUDALAB_RACES
@@ -318,7 +317,6 @@ private:
         for (unsigned t = 0; t < block.threads(); ++t)
             if (block.thread(t).now == state::at_group && block.thread(t).group == which) {
                 block_runner::pass(block.thread(t), circles);
-                circled |= circles;
                 (circles ? polling : !cooperative && block.looks_again() ? passed : released) = true;
             }
 #if CUDALAB_RACES
@@ -341,7 +339,7 @@ private:
     crowd& workers;
     crowd::member mine;
     uint3 size, cluster;
-    bool cooperative, is_loose, good = false, polling = false, circled = false, progress = false, sure = true;
+    bool cooperative, is_loose, good = false, polling = false, progress = false, sure = true;
     bool released = false, passed = false;  // blocks passed a barrier; they did, and may only look again at the same memory
     unsigned count, now = 0, grid_phase = 0;
     uint32_t orders = 0;  // how often something else has put accesses in order: a fence, or that other blocks begin
@@ -355,7 +353,6 @@ private:
 
 inline void block_runner::changed_in(gang& blocks) { blocks.changed(); }
 inline void block_runner::wait_in(gang& blocks, bool sure) { blocks.waits(sure); }
-inline uint64_t block_runner::digest_in(const gang& blocks) { return blocks.digest_of_memory(); }
 #if CUDALAB_RACES
 inline global_watch* block_runner::globals_of(gang& blocks) { return &blocks.globals; }
 CUDALAB_UNWATCHED inline uint32_t block_runner::phase_of(const gang& blocks) { return blocks.phase(); }

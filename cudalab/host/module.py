@@ -27,7 +27,7 @@ _ARGUMENT = re.compile("#([0-9]+)#")  # global_races.h, tell
 _RACE, _OUTSIDE, _GAVE_UP = "race on ", (_OVERRUN, "reads ", "writes "), "gave up: "  # races.h, global_races.h
 REACH = 1 << 36  # bytes on both sides of an array of `reserved` that belong to nothing else
 WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
-ARRAYS = 256  # so many arguments rounds.h looks at
+ARRAYS = 64  # so many of them rounds.h looks at
 ACCESSES = 20_000_000  # that are followed in one launch
 FAR_ACCESSES = 400_000  # the same in reserved arrays, of which each may take a page of memory
 
@@ -75,7 +75,7 @@ class Module:
 
     def __init__(self, built: Built, workers: int = 0) -> None:
         """Open a shared object; blocks run on `workers` threads (0: all cores)."""
-        library, entries, self.constants, self._one_block, self._closed = built
+        library, entries, self.constants, self._one_block = built
         self.entries, self._workers, self._file = tuple(entries), workers or cores(), library
         self._exported = entries
         self._library = ctypes.CDLL(str(library))  # CDLL: a launch runs without the GIL
@@ -130,7 +130,11 @@ class Module:
         Module._last = self
         self._library.cudalab_set_order(ctypes.c_uint64(taken), probe, ctypes.c_double(limit))
         self._library.cudalab_set_groups(*map(ctypes.c_uint, size), int(cooperative))
-        self._name_memory(args, boxes)
+        arrays = {a.ctypes.data: a.nbytes for a in args if isinstance(a, np.ndarray) and a.size}
+        self._library.cudalab_array(None, ctypes.c_size_t(0))
+        if sum(arrays.values()) <= WATCHED and len(arrays) <= ARRAYS:
+            for address, nbytes in arrays.items():
+                self._library.cudalab_array(ctypes.c_void_p(address), ctypes.c_size_t(nbytes))
         if self._watches:
             self._watch(args)
         given = ctypes.cast(pointers, ctypes.c_void_p)
@@ -214,9 +218,7 @@ class Module:
 
     def _run(self, entry: str, run: Callable[[], int]) -> bool:
         """Whether the launch ran to its end. Raises what its failure is."""
-        failed = run()
-        self._library.cudalab_array(None, ctypes.c_size_t(0))  # they may be gone before the next launch
-        if not failed:
+        if not run():
             return True
         text = self._library.cudalab_error().decode()
         if text.startswith(_GAVE_UP):
@@ -248,17 +250,6 @@ class Module:
                 self._watched.append(i)
                 size = ctypes.c_size_t(array.nbytes)
                 self._library.cudalab_watch(ctypes.c_void_p(address), size, min(array.itemsize, 255))
-
-    def _name_memory(self, args: Sequence[object], boxes: Sequence[np.ndarray]) -> None:
-        """Say in which memory rounds.h looks for changes in the next launch: none, if a kernel may have more."""
-        self._library.cudalab_array(None, ctypes.c_size_t(0))
-        arrays = [a for a in args if isinstance(a, np.ndarray) and a.size]
-        small = sum(a.nbytes for a in arrays) <= WATCHED and len(args) <= ARRAYS
-        if not (self._closed and small and all(a.flags.forc for a in arrays)):
-            return
-        scalars = [box for a, box in zip(args, boxes, strict=True) if not isinstance(a, np.ndarray) and box.nbytes > 4]
-        for one in (*arrays, *scalars):  # a struct may hold a pointer
-            self._library.cudalab_array(ctypes.c_void_p(one.ctypes.data), ctypes.c_size_t(one.nbytes))
 
     def _read_parameters(self, entry: str) -> list[tuple[int, int]]:
         """Size in bytes and kind of each parameter, as the C++ compiler sees them."""

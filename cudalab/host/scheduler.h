@@ -19,8 +19,8 @@ void block_runner::begin(const turns& turn) {
         fibers[t].arrived[0] = fibers[t].arrived[1] = 0;
         fibers[t].lowest = ~uintptr_t(0), fibers[t].highest = 0;
     }
-    coins = turn, quiet = most_quiet, barriers.begin(!turn.shuffled());
-    for (rounds& one : warp_barriers) one.begin(!turn.shuffled());
+    coins = turn, quiet = most_quiet, barriers.begin();
+    for (rounds& one : warp_barriers) one.begin();
     if (awaiting) *awaiting = awaited_copies{};
 #if CUDALAB_RACES
     races.barrier(), globals->enter(view), globals->start_block(), handed.start_block();
@@ -63,8 +63,7 @@ bool block_runner::look_again() {
     quiet += looks_again();
     if (!(woken + looking) || current_outcome->failed.happened()) return false;
     unsure += woken + (passes != passes_before && !circling), passes_before = passes;
-    // What threads change that all circle, changes back.
-    if ((changes != changes_before && (woken || circling != looking)) || (woken && !looks_again())) {
+    if ((changes != changes_before && !barriers.circles()) || (woken && !looks_again())) {
         changes_before = changes;
         if (others) changed_in(*others);
         else workers.changed(mine);
@@ -174,23 +173,14 @@ bool block_runner::release_block() {
 
 CUDALAB_UNWATCHED uint64_t block_runner::digest_of_threads(unsigned first, unsigned end) const {
     uint64_t sum = 0;
-    bool under_way = awaiting && !awaiting->empty();
-    for (unsigned t = first; t < end; ++t) {
-        const fiber& one = fibers[t];
-        sum = digest_of(one.where.end(), size_t(top_of(t) - one.where.end()), sum);
-        // What it may read behind the barrier of what others brought, and when it lets others run.
-        const uint64_t brought[] = {one.offer, one.settled, one.source, one.present, uint64_t(one.now), one.vote, one.looks};
-        sum = digest_of(reinterpret_cast<const char*>(brought), sizeof brought, sum);
-        under_way |= one.copies && !one.copies->empty();
-    }
-    const uint64_t counted[] = {votes, voters, under_way ? ++asynchronous : 0};
-    return digest_of(reinterpret_cast<const char*>(counted), sizeof counted, sum);
+    for (unsigned t = first; t < end; ++t)
+        sum = digest_of(fibers[t].where.end(), size_t(top_of(t) - fibers[t].where.end()), sum);
+    return sum;
 }
 
 CUDALAB_UNWATCHED uint64_t block_runner::digest_of_memory() const {
     threadIdx = uint3{};  // it is among the static shared arrays
-    const uint64_t sum = others ? digest_in(*others) : digest_of(shared_memory, shared_bytes, digest_of_arrays());
-    return digest_of(static_shared.start, static_shared.bytes, sum);
+    return digest_of(static_shared.start, static_shared.bytes, digest_of(shared_memory, shared_bytes, digest_of_arrays()));
 }
 
 // Of the arrays of the launch and the module's variables.
@@ -289,7 +279,6 @@ void block_runner::looked(const void* address, uint64_t value, const void* code)
     if (!address) mine.unsure = true;
     else note(mine, address, value);
     if (++mine.looks < 8) return;
-    mine.circles = false;
     wait(state::looks, mine.file, mine.line);
     me().looks = 0, me().unsure = false;
 }

@@ -22,18 +22,6 @@ _COOPERATION = re.compile(
 )
 _CONTENDING = re.compile(r"\batomic[A-Z]\w+|\bcudalab::exchange_with\b")
 _WAITING = re.compile(r"\b(?:atomic[A-Z]\w+|__ldc[gv]|__threadfence\w*|__nanosleep|cudalab::looked|phase_barrier)\b")
-# Where a loop may find something new although its stacks, shared memory, arguments and variables are as before: a heap,
-# a clock, host code's numbers, and what a variable of a type that can hold a pointer points at (rounds.h).
-_ELSEWHERE = re.compile(
-    r"\b(?:new|\w*alloc|clock\w*|\w*time(?:r|_\w+)?|\w+_clock|random|\w?rand(?:48)?|std::(?!numeric_limits\b)(?:\w*_ptr|vector|deque"
-    r"|list|\w*map|\w*set|string|function|any))\b"
-)
-_VARIABLE = re.compile(r"\b(?:__device__|__managed__|__constant__|static)\b(?P<type>[^(){};=]*?)(?:\[[^(){};=]*)?[;={]")
-_PLAIN = re.compile(
-    r"(?:\b(?:static|extern|volatile|__device__|__managed__|__constant__|__shared__|inline|unsigned|signed|int|float|double|char"
-    r"|short|bool|u?int(?:8|16|32)_t|(?:float|double|u?int|u?char|u?short)[1-4]|dim3|__half2?|__nv_bfloat162?|scalar_t)\b|\s)+"
-    r"\w+(?:\s*,\s*\w+)*\s*"
-)
 # What would fail with an unclear message, or compile and be wrong: a pattern for its names in the source.
 _NOT_HERE = {
     "textures": r"cudaTextureObject_t|texture\s*<|tex[123]D(?:Lod|Grad|fetch|Layered)?\s*<|tex1Dfetch|__ldg_tex",
@@ -132,7 +120,6 @@ class Scan:
         constants: names of the `__constant__` variables.
         fibers: whether threads of a block depend on each other.
         contends: whether several threads may change the same memory by atomic operations, and others between them.
-        closed: whether its threads read nothing but their stacks, shared memory, arguments and numbers in variables.
         waits: whether a thread may wait for another one by an atomic or a load.
         volatile: whether a thread may look at memory again and again, until another one changes it.
     """
@@ -151,11 +138,6 @@ class Scan:
         self.entries = entries_of(code)
         self.contends = bool(_CONTENDING.search(code))
         self.waits = self.fibers and bool(_WAITING.search(code))
-        own = "\n".join(text for file, _, text, _ in lines if not file.startswith(_OURS))
-        kept = (
-            one["type"] for one in _VARIABLE.finditer(own) if not re.search(r"\bconst(?:expr)?\b[^*]*$", one["type"])
-        )
-        self.closed = not _ELSEWHERE.search(own) and all(_PLAIN.fullmatch(one) for one in kept)
         self.functions = entry_names.functions(code)
         self.static_shared = bool(_STATIC_ARRAY.search(code))
         self.constants = tuple(entry_names.constants(code))

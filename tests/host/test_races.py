@@ -150,26 +150,8 @@ def test_what_one_thread_has_waited_for_is_not_there_for_the_others_before_a_bar
 @pytest.mark.parametrize("looks", ["watched", pytest.param("module", marks=pytest.mark.sweep)])
 def test_threads_that_pass_a_barrier_for_ever_are_told(request, looks, entry):
     says = "is stuck: of 64 threads 64 pass a barrier again and again, races.cu:"
-    in_grid = entry not in ("circles_block", "circles_warp")
-    assert says in said(request.getfixturevalue(looks), entry, "forward", cooperative=in_grid)
-
-
-def test_a_long_loop_whose_state_is_in_no_array_ends():
-    """In what a shuffle or a vote brings, in memory of the heap, or in memory that an array's element points at."""
-    module = host.load("""
-        #define LOOP(name, before, more) __global__ void name(int* y, int** p) { \\
-            int v = 3000; before; do { __syncthreads(); } while (more); y[threadIdx.x] = 1; }
-        __device__ __noinline__ int less(int v) { return __shfl_sync(~0u, v - 1, 0); }
-        __device__ __noinline__ bool left(int* p) { __syncthreads(); return --*p > 0; }
-        LOOP(shuffled, , (v = less(v)) > 0)
-        LOOP(pointed, , left(p[threadIdx.x]))""")
-    heap = host.load("""__device__ __noinline__ bool left(int* p) { __syncthreads(); return --*p > 0; }
-        __global__ void k(int* y) { int* p = new int(3000); while (left(p)); delete p; y[threadIdx.x] = 1; }""")
-    counts = np.full(32, 3000, np.int32)
-    where = counts.ctypes.data + 4 * np.arange(32, dtype=np.uint64)
-    for loop in "shuffled", "pointed":
-        assert run(module, loop, 1, 32, np.zeros(32, np.int32), where).all()
-    assert run(heap, "k", 1, 32, np.zeros(32, np.int32)).all()
+    in_grid = entry in ("circles_grid", "circles_toggle", "circles_volatile")
+    assert says in said(request.getfixturevalue(looks), entry, 3, cooperative=in_grid)
 
 
 def test_a_launch_of_many_accesses_ends_with_its_result(watched, monkeypatch):

@@ -394,6 +394,6 @@ __global__ void unlock_without_fence(ARGS) {
 CIRCLES(circles_grid, cg::this_grid().sync())
 CIRCLES(circles_toggle, y[i] ^= 1; cg::this_grid().sync())
 CIRCLES(circles_volatile, *(volatile int*)(y + i) ^= 1; cg::this_grid().sync())
-CIRCLES(circles_atomics, atomicXor(y + i, 1); cg::this_grid().sync())
+CIRCLES(circles_atomics, atomicXor(y + i, 1); __syncthreads())
 CIRCLES(circles_block, __syncthreads())
 CIRCLES(circles_warp, __shfl_sync(~0u, i, 0))
