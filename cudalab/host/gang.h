@@ -90,8 +90,8 @@ public:
                 release_cluster(places[i]);
             }
             if (ended == count) return intact();
-            if ((release_grid() || released || progress) && !barriers.circles()) workers.changed(mine);
-            else if (!polling && !passed && !barriers.circles()) return stuck();
+            if (release_grid() || released || progress) workers.changed(mine);
+            else if (!polling && !passed) return stuck();
             else if (!workers.waited(mine, unsigned(threads), sure && !passed)) return tell_who_looks();
             released = passed = polling = progress = false, sure = true;
         }

@@ -40,7 +40,6 @@ public:
         return found;
     }
     void begin() { *this = rounds{}; }
-    bool circles() const { return found; }  // what changes meanwhile changes back
 
 private:
     static constexpr unsigned first = 256, longest = 64;  // barriers before the first look, and between two equal states

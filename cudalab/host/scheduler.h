@@ -63,7 +63,7 @@ bool block_runner::look_again() {
     quiet += looks_again();
     if (!(woken + looking) || current_outcome->failed.happened()) return false;
     unsure += woken + (passes != passes_before && !circling), passes_before = passes;
-    if ((changes != changes_before && !barriers.circles()) || (woken && !looks_again())) {
+    if (changes != changes_before || (woken && !looks_again())) {
         changes_before = changes;
         if (others) changed_in(*others);
         else workers.changed(mine);

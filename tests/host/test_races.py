@@ -144,13 +144,11 @@ def test_what_one_thread_has_waited_for_is_not_there_for_the_others_before_a_bar
     assert other in said(watched, "one_waits", "forward")
 
 
-@pytest.mark.parametrize(
-    "entry", [f"circles_{what}" for what in ("grid", "toggle", "volatile", "atomics", "block", "warp")]
-)
+@pytest.mark.parametrize("entry", ["circles_grid", "circles_toggle", "circles_block", "circles_warp"])
 @pytest.mark.parametrize("looks", ["watched", pytest.param("module", marks=pytest.mark.sweep)])
 def test_threads_that_pass_a_barrier_for_ever_are_told(request, looks, entry):
     says = "is stuck: of 64 threads 64 pass a barrier again and again, races.cu:"
-    in_grid = entry in ("circles_grid", "circles_toggle", "circles_volatile")
+    in_grid = entry in ("circles_grid", "circles_toggle")
     assert says in said(request.getfixturevalue(looks), entry, 3, cooperative=in_grid)
 
 

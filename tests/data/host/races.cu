@@ -393,7 +393,5 @@ __global__ void unlock_without_fence(ARGS) {
 #define CIRCLES(name, ...) __global__ void name(INTS) { HERE do { __VA_ARGS__; } while (part[0] == 0); y[i] = 3; }
 CIRCLES(circles_grid, cg::this_grid().sync())
 CIRCLES(circles_toggle, y[i] ^= 1; cg::this_grid().sync())
-CIRCLES(circles_volatile, *(volatile int*)(y + i) ^= 1; cg::this_grid().sync())
-CIRCLES(circles_atomics, atomicXor(y + i, 1); __syncthreads())
 CIRCLES(circles_block, __syncthreads())
 CIRCLES(circles_warp, __shfl_sync(~0u, i, 0))
