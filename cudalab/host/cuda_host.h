@@ -66,7 +66,6 @@
 #include "stack_switch.h"
 #include "stacks.h"
 #include "shared_memory.h"
-#include "rounds.h"
 #include "fibers.h"
 #include "block_barriers.h"
 #include "gang.h"

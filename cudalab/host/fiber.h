@@ -37,7 +37,6 @@ struct fiber {
     const void* object;
     uint64_t value;
     bool looked_last;      // it waited for memory when it stopped
-    bool circles;          // it passes the same barrier again and again, and nothing changes (rounds.h)
     copy_queue* copies;    // asynchronous ones that have not landed
     unsigned arrived[2];   // how often at the barrier of the cluster, and of the grid (gang.h) ...
     uint8_t group;         // ... and for which of them it waits

@@ -33,7 +33,8 @@ public:
 #endif
         for (unsigned t = 0; t < count; ++t) {
             fibers[t].index = thread_at(t);
-            start(fibers[t].where, stack.of(t), size_t(top_of(t) - stack.of(t)), thread_main);
+            // Tops are staggered: at equal offsets in a page they would compete for the same few cache lines.
+            start(fibers[t].where, stack.of(t), stack_bytes - t % 64 * 64, thread_main);
         }
         running = this;
         dynamic_shared_base = shared_memory;
@@ -61,7 +62,24 @@ public:
     void begin(const turns& turn);
 
     // Runs the block as far as it can, which is to its end unless it waits for other blocks.
-    void advance(turns& turn);
+    void advance(turns& turn) {
+        const unsigned warps = (count + 31) / 32;
+        bool stopped;
+        do {
+            uint8_t places[32];
+            turn.fill(places, warps);
+            stopped = false;
+            for (unsigned i = 0; i < warps; ++i) stopped |= run_warp(32 * places[i], turn);
+            if (others && interrupted) {  // another block of the gang runs next
+                changed_in(*others);
+                break;
+            }
+        } while (stopped || release_block() || look_again());
+        interrupted = false;
+#if CUDALAB_RACES
+        globals->settle();
+#endif
+    }
 
     // Records a failure if a block wrote past its dynamic shared memory, for example where the launch gives none.
     void check_shared_memory() const {
@@ -199,12 +217,6 @@ public:
     // A thread goes on, maybe to look again at memory that has not changed.
     void passed() { ++passes; }
     bool looks_again() const { return quiet < most_quiet; }
-    // For rounds.h: of what its threads have, and of the memory that they can reach.
-    uint64_t digest_of_threads(unsigned first, unsigned end) const;
-    uint64_t digest_of_memory() const;
-    uint64_t digest_of_arrays() const;
-    // This thread goes on behind a barrier. One that goes round in circles lets others run, as if it looked at memory.
-    static void pass(fiber& one, bool circles) { one.circles = circles, one.now = circles ? state::looks : state::ready; }
     // What was before is in order with what comes: a phase of a barrier has ended, for example.
     void in_order() {
 #if CUDALAB_RACES
@@ -258,9 +270,44 @@ private:
         mine.lowest = std::min(mine.lowest, at), mine.highest = std::max(mine.highest, at);
     }
 
-    bool look_again();
+    // No warp can continue. Wakes the threads whose condition holds, and those that look at memory again and again. Where
+    // these find nothing new, it is not sure that the others of their warp or block get anywhere when they pass a barrier
+    // with them.
+    bool look_again() {
+        settle_store();
+#if CUDALAB_RACES
+        globals->settle();
+#endif
+        unsigned looking = 0, woken = 0, unsure = passes != passes_before;
+        for (unsigned t = 0; t < count; ++t) {
+            fiber& one = fibers[t];
+            if (one.now == state::until && one.until(one.object, one.value)) one.now = state::ready, ++woken;
+            else if (one.now == state::looks) ++looking, unsure += one.unsure;
+        }
+        quiet += looks_again();
+        if (!(woken + looking) || current_outcome->failed.happened()) return false;
+        passes_before = passes, unsure += woken;
+        if (changes != changes_before || (woken && !looks_again())) {
+            changes_before = changes;
+            if (others) changed_in(*others);
+            else workers.changed(mine);
+        } else if (others) {  // another block of the gang runs next
+            wake_looking();
+            wait_in(*others, !unsure);
+            return false;
+        } else if (!workers.waited(mine, count, !unsure)) {
+            tell_who_looks(fibers, count, workers.blocks_left(workers.job), module_base());
+            return false;
+        }
+        wake_looking();
+        return true;
+    }
     static bool meets(state now) { return now == state::at_warp || now == state::at_block || now == state::at_group; }
-    void wake_looking();
+    void wake_looking() {
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::looks) fibers[t].now = state::ready, fibers[t].looked_last = true;
+            else fibers[t].looked_last = false;
+    }
     void tell_undefined(report& fresh);
     static constexpr unsigned most_quiet = 64;
     static constexpr unsigned most_interruptions = 32, surely_interrupted = 4, most_preemptions = 255;
@@ -273,12 +320,90 @@ private:
     static bool touch_in(gang& blocks, const void* address, size_t bytes, bool writes, const access& now);
 #endif
 
-    bool run_warp(unsigned first, turns& turn);  // returns whether it was stopped where it could have continued
-    bool release_warp(unsigned first, unsigned lanes);
-    bool release_block();
+    // Returns whether it was stopped where it could have continued.
+    bool run_warp(unsigned first, turns& turn) {
+        const unsigned lanes = count - first < 32 ? count - first : 32;
+        do {
+            bool ready = false;
+            uint8_t places[32];
+            turn.fill(places, lanes);
+            for (unsigned i = 0; i < lanes; ++i) {
+                current = first + places[i];
+                if (me().now != state::ready) continue;
+                threadIdx = me().index;
+                void* fake = nullptr;
+                leaving(&fake, stack.of(current), stack_bytes);
+                in_thread = true;
+                switch_to(scheduler, me().where);
+                in_thread = false;
+                arrived(fake, nullptr, nullptr);
+                (meets(me().now) ? passes : changes) += me().now != state::looks && me().now != state::until;
+                ready |= me().now == state::ready;
+            }
+            if (!release_warp(first, lanes)) return ready;
+#if CUDALAB_RACES
+            races.warp_barrier(first / 32), globals->warp_barrier(first / 32), handed.warp_barrier(first / 32);
+#endif
+        } while (!turn.shuffled() || turn.coin());
+        return true;
+    }
+
+    // Every lane has run as far as it can. Complete the warp operations that all their lanes have reached.
+    bool release_warp(unsigned first, unsigned lanes) {
+        fiber* const warp = fibers + first;
+        unsigned released = 0;
+        for (unsigned lane = 0; lane < lanes; ++lane) {
+            if (warp[lane].now != state::at_warp || (released >> lane & 1)) continue;
+            const bool any_will_do = warp[lane].operation == activemask_operation;
+            bool complete = true;
+            unsigned present = 0;
+            for (unsigned other = 0; other < lanes; ++other) {
+                if (!(warp[lane].mask >> other & 1) || warp[other].now == state::done) continue;
+                const bool same = warp[other].now == state::at_warp && warp[other].mask == warp[lane].mask &&
+                                  warp[other].operation == warp[lane].operation &&
+                                  (!any_will_do || warp[other].line == warp[lane].line);
+                if (same) present |= 1u << other;
+                else complete = complete && any_will_do;
+            }
+            if (complete) released |= settle(warp, present);
+        }
+        for (unsigned lane = 0; lane < lanes; ++lane)
+            if (released >> lane & 1) warp[lane].now = state::ready;
+        return released != 0;
+    }
+
+    // Offers are copied before any lane continues: a fast lane may make its next offer while a slow one still reads.
+    static unsigned settle(fiber* warp, unsigned present) {
+        for (unsigned lane = 0; lane < 32; ++lane)
+            if (present >> lane & 1) {
+                warp[lane].present = present;
+                warp[lane].settled = warp[lane].offer;
+            }
+        return present;
+    }
+
+    // A block barrier waits for all threads that have not returned.
+    bool release_block() {
+        unsigned waiting = 0, votes_now = 0;
+        for (unsigned t = 0; t < count; ++t) {
+            if (fibers[t].now == state::done) continue;
+            if (fibers[t].now != state::at_block) return false;
+            ++waiting;
+            votes_now += fibers[t].vote;
+        }
+        if (!waiting) return false;
+        if (!current_outcome->remarked.happened()) look_for_another_barrier(fibers, count);
+        voters = waiting;
+        votes = votes_now;
+#if CUDALAB_RACES
+        races.barrier(), globals->barrier();
+#endif
+        for (unsigned t = 0; t < count; ++t)
+            if (fibers[t].now == state::at_block) fibers[t].now = state::ready;
+        return true;
+    }
+
     static void thread_main();
-    // Tops are staggered: at equal offsets in a page they would compete for the same few cache lines.
-    char* top_of(unsigned t) const { return stack.of(t) + stack_bytes - t % 64 * 64; }
 
     kernel_body body;
     void** arguments;
@@ -289,7 +414,6 @@ private:
     crowd::member mine;
     unsigned long long changes = 0, changes_before = 0;  // that threads of this block made, to memory or by going on
     unsigned long long passes = 0, passes_before = 0;  // what may be a change or not: a collective operation, for example
-    rounds barriers, warp_barriers[32];
     unsigned quiet = most_quiet;  // rounds since a thread looked at memory in vain, up to `most_quiet`
     turns coins{alternating};
     struct { const void* address; size_t bytes; uint64_t before; } stored = {};  // the last store to volatile memory

@@ -70,7 +70,6 @@ public:
 #endif
         }
         orders += grid_phase + 1, grid_phase = 0;
-        barriers.begin();
         unsigned ended = 0;
         for (unsigned b = 0; b < count; ++b)
             if (members[b].index.z >= gridDim.z) end(members[b]), ++ended;  // beyond the last block
@@ -132,8 +131,7 @@ public:
     }
 #endif
 
-    // Not inlined, so that the number of a phase does not stay in the registers of a thread that waits: rounds.h compares them.
-    [[gnu::noinline]] void arrive(group which, const char* file, unsigned line) {
+    void arrive(group which, const char* file, unsigned line) {
         fiber& me = running->me();
         if (me.arrived[which] > phase_of(which, now))
             fail("%s:%u: " CUDALAB_WHERE ": arrives at %s twice, without barrier_wait() in between", file, line, CUDALAB_HERE,
@@ -141,14 +139,11 @@ public:
         ++me.arrived[which];
     }
     void wait(group which, const char* file, unsigned line) {
-        if (is_to_wait(which, file, line)) running->wait(state::at_group, file, line);
-    }
-    [[gnu::noinline]] bool is_to_wait(group which, const char* file, unsigned line) {
         fiber& me = running->me();
         if (!me.arrived[which])
             fail("%s:%u: " CUDALAB_WHERE ": barrier_wait() without barrier_arrive() before it", file, line, CUDALAB_HERE);
         me.group = which;
-        return me.arrived[which] > phase_of(which, now);
+        if (me.arrived[which] > phase_of(which, now)) running->wait(state::at_group, file, line);
     }
 
     // The same place in the shared memory of another block of the cluster.
@@ -219,7 +214,6 @@ private:
         set_dynamic_arrays();
     }
     CUDALAB_UNWATCHED void leave() {
-        threadIdx = uint3{};  // among the static shared arrays: the copies are compared
         member& one = members[now];
 #if CUDALAB_RACES
         for (unsigned b = 0; b < count; ++b) members[b].runner->races.flush();
@@ -279,8 +273,7 @@ private:
         }
         if (!waiting) return;
         ++phase;
-        const bool circles = barriers.circling([&] { return digest(false); }, [&] { return digest(true); });
-        for (unsigned rank = 0; rank < cluster_blocks(); ++rank) resume(*members[neighbour(of, rank)].runner, of_cluster, circles);
+        for (unsigned rank = 0; rank < cluster_blocks(); ++rank) resume(*members[neighbour(of, rank)].runner, of_cluster);
     }
 
     // The grid's barrier synchronises each block, then thread 0 of each block counts it. So it does not forgive a thread
@@ -297,28 +290,14 @@ private:
         }
         if (!waiting) return false;
         ++grid_phase;
-        const bool circles = barriers.circling([&] { return digest(false); }, [&] { return digest(true); });
-        for (unsigned b = 0; b < count; ++b) resume(*members[b].runner, of_grid, circles);
-        return !circles;
-    }
-    // For rounds.h: of what all threads have, or of the memory that they can reach. What lies in shared memory of blocks that do
-    // not run is in copies.
-    CUDALAB_UNWATCHED uint64_t digest(bool memory) const {
-        uint64_t sum = memory ? members[0].runner->digest_of_arrays() : 0;
-        for (unsigned b = 0; b < count; ++b) {
-            block_runner& block = *members[b].runner;
-            if (!memory) sum = sum * 31 + block.digest_of_threads(0, block.threads());
-            else sum = digest_of(block.dynamic_memory(), block.dynamic_bytes(), digest_of(members[b].statics, block.statics().bytes, sum));
-        }
-        return sum;
+        for (unsigned b = 0; b < count; ++b) resume(*members[b].runner, of_grid);
+        return true;
     }
 
-    void resume(block_runner& block, group which, bool circles) {
+    void resume(block_runner& block, group which) {
         for (unsigned t = 0; t < block.threads(); ++t)
-            if (block.thread(t).now == state::at_group && block.thread(t).group == which) {
-                block_runner::pass(block.thread(t), circles);
-                (circles ? polling : !cooperative && block.looks_again() ? passed : released) = true;
-            }
+            if (block.thread(t).now == state::at_group && block.thread(t).group == which)
+                block.thread(t).now = state::ready, (!cooperative && block.looks_again() ? passed : released) = true;
 #if CUDALAB_RACES
         block.races.barrier();
         globals.enter(block.view), globals.group_barrier();
@@ -343,7 +322,6 @@ private:
     bool released = false, passed = false;  // blocks passed a barrier; they did, and may only look again at the same memory
     unsigned count, now = 0, grid_phase = 0;
     uint32_t orders = 0;  // how often something else has put accesses in order: a fence, or that other blocks begin
-    rounds barriers;
     size_t threads;
     char* stack = nullptr;
     member* members = nullptr;

@@ -150,14 +150,6 @@ CUDALAB_EXTERN void cudalab_set_order(uint64_t order, unsigned probe, double lim
 CUDALAB_EXTERN void cudalab_set_groups(unsigned x, unsigned y, unsigned z, int cooperative) {
     cudalab::wanted_groups = {{x, y, z}, cooperative != 0};
 }
-// An array of the next launches; null: forget all.
-CUDALAB_EXTERN void cudalab_array(const char* start, size_t bytes) {
-#if CUDALAB_FIBERS
-    using namespace cudalab;
-    if (!start) wanted_array_count = 0;
-    else if (wanted_array_count < sizeof wanted_arrays / sizeof *wanted_arrays) wanted_arrays[wanted_array_count++] = {start, bytes};
-#endif
-}
 #if CUDALAB_RACES
 // What the next launches watch: nothing more, or one more array, whose accesses are of `granule` bytes or parts of them.
 CUDALAB_EXTERN void cudalab_watch_none(int huge, unsigned ends, uint64_t accesses, size_t reach) {

@@ -27,7 +27,6 @@ _ARGUMENT = re.compile("#([0-9]+)#")  # global_races.h, tell
 _RACE, _OUTSIDE, _GAVE_UP = "race on ", (_OVERRUN, "reads ", "writes "), "gave up: "  # races.h, global_races.h
 REACH = 1 << 36  # bytes on both sides of an array of `reserved` that belong to nothing else
 WATCHED = 1 << 20  # bytes of arrays in which races are looked for, at most
-ARRAYS = 64  # so many of them rounds.h looks at
 ACCESSES = 20_000_000  # that are followed in one launch
 FAR_ACCESSES = 400_000  # the same in reserved arrays, of which each may take a page of memory
 
@@ -130,11 +129,6 @@ class Module:
         Module._last = self
         self._library.cudalab_set_order(ctypes.c_uint64(taken), probe, ctypes.c_double(limit))
         self._library.cudalab_set_groups(*map(ctypes.c_uint, size), int(cooperative))
-        arrays = {a.ctypes.data: a.nbytes for a in args if isinstance(a, np.ndarray) and a.size}
-        self._library.cudalab_array(None, ctypes.c_size_t(0))
-        if sum(arrays.values()) <= WATCHED and len(arrays) <= ARRAYS:
-            for address, nbytes in arrays.items():
-                self._library.cudalab_array(ctypes.c_void_p(address), ctypes.c_size_t(nbytes))
         if self._watches:
             self._watch(args)
         given = ctypes.cast(pointers, ctypes.c_void_p)

@@ -7,11 +7,7 @@
 #if defined(__x86_64__) && defined(__linux__) && !defined(CUDALAB_UCONTEXT)
 
 namespace cudalab {
-struct context {
-    void* stack_pointer;
-    const char* end() const { return static_cast<const char*>(stack_pointer); }
-};
-constexpr bool stacks_have_ends = !CUDALAB_SANITIZE;  // where a stack that was left ends is known
+struct context { void* stack_pointer; };
 }
 
 // At file level, so that the compiler sees a call to an unknown function, and stores threadIdx before it and loads it
@@ -49,11 +45,7 @@ inline void start(context& fresh, char* stack, size_t bytes, void (*entry)()) {
 
 namespace cudalab {
 
-struct context {
-    ucontext_t state;
-    const char* end() const { return nullptr; }
-};
-constexpr bool stacks_have_ends = false;
+struct context { ucontext_t state; };
 
 inline void switch_to(context& from, context& to) { swapcontext(&from.state, &to.state); }
 

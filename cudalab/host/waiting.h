@@ -32,14 +32,9 @@ inline bool tell_who_looks(const fiber* fibers, unsigned count, bool blocks_left
                                  ? "; other blocks have not started: a GPU does not promise that they run at the same time, or "
                                    "in which order they start (let a block take its number by atomicAdd)"
                                  : "";
-    if (first->circles)
-        current_outcome->failed.record("block (%u,%u,%u) is stuck: of %u threads %u pass a barrier again and again, %s:%u, and all "
-                                "memory stays or comes back as it was, so that their loop does not end%s", blockIdx.x, blockIdx.y, blockIdx.z,
-                                count, looking, first->file, first->line, left);
-    else
-        current_outcome->failed.record("block (%u,%u,%u) is stuck: of %u threads %u wait for memory that no thread changes, the "
-                                "first of them, (%u,%u,%u), at @%zx@%s", blockIdx.x, blockIdx.y, blockIdx.z, count, looking,
-                                first->index.x, first->index.y, first->index.z, size_t(first->code) - size_t(base), left);
+    current_outcome->failed.record("block (%u,%u,%u) is stuck: of %u threads %u wait for memory that no thread changes, the first of them, "
+                            "(%u,%u,%u), at @%zx@%s", blockIdx.x, blockIdx.y, blockIdx.z, count, looking, first->index.x,
+                            first->index.y, first->index.z, size_t(first->code) - size_t(base), left);
     return true;
 }
 

@@ -79,7 +79,7 @@ def test_every_kernel_of_the_file_is_tried(watched):
         "late_guard_of_copy",
         "padding",
         "one_waits",
-        *(entry for entry in watched.entries if entry.startswith(("volatile_", "circles_"))),
+        *(entry for entry in watched.entries if entry.startswith("volatile_")),
     }
     assert set(watched.entries) == own | {one.entry for one in TRIED}
 
@@ -142,14 +142,6 @@ def test_what_one_thread_has_waited_for_is_not_there_for_the_others_before_a_bar
     assert "took no notice of the first one's flag" in said(watched, "one_waits")  # the others read first
     other = "only other threads of the second block have seen the first one's flag"
     assert other in said(watched, "one_waits", "forward")
-
-
-@pytest.mark.parametrize("entry", ["circles_grid", "circles_toggle", "circles_block", "circles_warp"])
-@pytest.mark.parametrize("looks", ["watched", pytest.param("module", marks=pytest.mark.sweep)])
-def test_threads_that_pass_a_barrier_for_ever_are_told(request, looks, entry):
-    says = "is stuck: of 64 threads 64 pass a barrier again and again, races.cu:"
-    in_grid = entry in ("circles_grid", "circles_toggle")
-    assert says in said(request.getfixturevalue(looks), entry, 3, cooperative=in_grid)
 
 
 def test_a_launch_of_many_accesses_ends_with_its_result(watched, monkeypatch):

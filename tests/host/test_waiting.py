@@ -64,9 +64,7 @@ def test_threads_of_a_block_wait_for_each_other(module, order):
     assert y[0] == 28
 
 
-HANDED = (
-    "by_shuffle", "by_vote", "by_count", "by_shared_memory", "by_many_flags", "by_block_barrier", "by_warp_barrier"
-)  # fmt: skip
+HANDED = ("by_shuffle", "by_vote", "by_count", "by_shared_memory", "by_many_flags")
 
 
 @pytest.mark.parametrize("setter", [0, 9], ids=["first", "last"])

@@ -115,5 +115,3 @@ HANDED(by_vote, while (!__any_sync(~0u, t % 32 == 0 && atomicAdd(flag, 0))))
 HANDED(by_count, while (!__syncthreads_or(LOOK)))
 HANDED(by_shared_memory, do { __syncthreads(); if (t == 0) seen = LOOK; __syncthreads(); } while (!seen))
 HANDED(by_many_flags, for (int all = 0; !all;) for (int i = all = 1; i < 40; ++i) all &= ((volatile int*)flag)[i % 39] == (i == 39))
-HANDED(by_block_barrier, do __syncthreads(); while (!*flag))  // the barrier makes the compiler load it again
-HANDED(by_warp_barrier, do __syncwarp(); while (!*flag))

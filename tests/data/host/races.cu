@@ -388,10 +388,3 @@ __global__ void lock_of_each_without_fence(ARGS) { EACH() }
 // race: may set its flag or counter before the write is visible
 __global__ void unlock_without_fence(ARGS) {
     LOCKED(atomicCAS(lock, 0, 1), __threadfence(), y[0] += x[i], , *(volatile int*)lock = 0) }
-
-// Loops whose barriers all threads pass for ever: no block sets the flag, or all that they change comes back.
-#define CIRCLES(name, ...) __global__ void name(INTS) { HERE do { __VA_ARGS__; } while (part[0] == 0); y[i] = 3; }
-CIRCLES(circles_grid, cg::this_grid().sync())
-CIRCLES(circles_toggle, y[i] ^= 1; cg::this_grid().sync())
-CIRCLES(circles_block, __syncthreads())
-CIRCLES(circles_warp, __shfl_sync(~0u, i, 0))
