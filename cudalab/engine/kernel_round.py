@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cudalab import backends, timing
-from cudalab.base import beside, genuine, memory
+from cudalab.base import beside, genuine
 from cudalab.base.errors import CudalabError, InputError, Unavailable
 from cudalab.base.packages import DoesNotWork
 from cudalab.checks import characters, inputs, many_blocks, parity, vacuous
@@ -72,8 +72,6 @@ def cases(job: Job, group: Group, omit: Collection[str] = ()) -> list[Case]:
 
 
 def _rows_of_part(job: Job, group: Group, variants: list[Variant], with_copy: bool, part: int) -> list[Case]:
-    if job.device.kind == "cuda" or not job.modes:  # studies, which may time the host too, do not come here
-        memory.keep()
     try:
         with job.phase("inputs and reference"):
             job.at(Step(str(group), "inputs"))

@@ -22,7 +22,7 @@ from typing import NoReturn
 import msgspec
 
 from cudalab import backends, timing
-from cudalab.base import garbage, genuine
+from cudalab.base import garbage, genuine, memory
 from cudalab.base.child import Parent
 from cudalab.base.errors import CudalabError, InputError
 from cudalab.base.globs import split
@@ -127,6 +127,8 @@ class _Worker:
         setup = self.setup
         self.progress(Step("worker", "opening the device"))
         device, note = open_device(setup.device, setup.key)
+        if device.kind == "cuda" or not setup.modes:
+            memory.keep()
         if device.kind == "cpu" and "host" in setup.backends:
             processes.prepare()  # while this process does other things
         selection = Selection(split(setup.only), split(setup.skip))  # the parent has checked the options
