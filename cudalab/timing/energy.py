@@ -23,7 +23,7 @@ REST, IDLE = 0.5, 1.0  # seconds without work before idle power is measured, and
 READ = 5e-3  # seconds between two readings of the counter
 EARLY = 0.2  # seconds before the end of a window in which the counter is read again: two of its steps
 STILL = 1.0  # seconds after which a counter that does not move is no counter
-WIDTH = 0.02  # relative width at which the median of a process's windows is known
+WIDTH = 0.01  # relative width at which the median of a process's windows is known: SAME asks for 2 % of a ratio
 BUDGET = LOADED["energy"]  # seconds of windows for each variant at most, in all processes of a run
 WHERE = "in an energy window"
 
