@@ -56,9 +56,8 @@ def in_packs(x: Any, cos: Any, sin: Any, y: Any, VEC_THREADS: int) -> Launch:
     turns = max(blocks(heads, max(threads // lanes, 1)), 1)  # blocks that share the heads of a token
     down = max(blocks(heads, turns), 1)
     deep = max(min(threads // (lanes * down), DEEPEST, blocks(tokens, MULTIPROCESSORS)), 1)
-    return Launch(
-        deep_grid(blocks(tokens, deep), turns), (lanes, down, deep), (x, cos, sin, y, np.int64(tokens), *lengths(x))
-    )
+    args = (x, cos, sin, y, counted(tokens, np.int32), *lengths(x))
+    return Launch(deep_grid(blocks(tokens, deep), turns), (lanes, down, deep), args)
 
 
 def lengths(x: Any) -> tuple[Any, Any]:

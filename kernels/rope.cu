@@ -11,7 +11,7 @@ extern "C" __global__ void rope_plain(const scalar_t* __restrict__ x, const scal
 
 // Two packs of a head a thread.
 extern "C" __global__ void rope_vec(const scalar_t* __restrict__ x, const scalar_t* __restrict__ cos,
-                                    const scalar_t* __restrict__ sin, scalar_t* __restrict__ y, long long tokens,
+                                    const scalar_t* __restrict__ sin, scalar_t* __restrict__ y, int tokens,
                                     int heads, int half) {
     rope_packs<Halves>(x, cos, sin, y, tokens, heads, half);
 }

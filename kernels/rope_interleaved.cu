@@ -13,6 +13,6 @@ extern "C" __global__ void rope_interleaved_plain(const scalar_t* __restrict__ x
 // Two packs of a head a thread.
 extern "C" __global__ void rope_interleaved_vec(const scalar_t* __restrict__ x, const scalar_t* __restrict__ cos,
                                                 const scalar_t* __restrict__ sin, scalar_t* __restrict__ y,
-                                                long long tokens, int heads, int half) {
+                                                int tokens, int heads, int half) {
     rope_packs<Interleaved>(x, cos, sin, y, tokens, heads, half);
 }

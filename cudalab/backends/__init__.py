@@ -23,6 +23,8 @@ begins with `_` is a module that several backends share. The contract:
   fewer than `devices` says.
 - `library`, which may be left out, names in `cudalab.base.packages` the optional library that it runs. Where that
   library fails, and not the user's form, its rows are skipped (`cudalab/engine/peers.py`).
+- `flushes`, which may be left out, says why its code takes subnormal numbers of float32 for 0, whatever the `.cu` says.
+  Its rows are then right with 0 in place of them, and a note says so.
 - `load()`, which may be left out, imports what `bind` would import and `missing` does not. A process calls it before
   its turn, while another one compiles.
 - `warm_up(number)`, which may be left out, compiles something small on the GPU of this number, after `load()`: what a

@@ -13,6 +13,9 @@ from cudalab.device.operands import Bound, Operands, returning
 from cudalab.spec.dtype import DType, foreign
 from cudalab.spec.kernel import Kernel
 
+# CuPy appends it to the options that it is given, and of an option given twice NVRTC and nvcc take the last value.
+FLUSHES = "CuPy compiles with -ftz=true, whatever options say"
+
 
 def use_stream(operands: Operands) -> None:
     """From here on CuPy works on the operands' stream."""

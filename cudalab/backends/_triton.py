@@ -15,13 +15,15 @@ Fits = Callable[[Mapping[str, Any]], bool]
 def tuned(configs: Sequence[Any], key: Sequence[str], fits: Fits = lambda values: True) -> Callable[[Any], Any]:
     """`triton.autotune` over those of `configs` that fit: `fits` gets all constants of a configuration by name.
 
-    Arrays of up to SMALL elements get the first of them untimed. Where none fits, the first of all is taken. Triton
-    times with cold caches, and keeps its choice for a value of `key` in memory, and on disk beside the compiled code.
+    Arrays of up to SMALL elements get the first of them untimed. Where none fits, the first of those with most warps
+    is taken: ptxas takes minutes for thousands of elements a thread. Triton times with cold caches, and keeps its
+    choice for a value of `key` in memory, and on disk beside the compiled code.
     """
     import triton
 
     def chosen(configs: list[Any], given: Mapping[str, Any], **constants: Any) -> list[Any]:
-        found = [c for c in configs if fits({**constants, **c.all_kwargs()})] or configs[:1]
+        found = [c for c in configs if fits({**constants, **c.all_kwargs()})]
+        found = found or [max(configs, key=lambda c: c.num_warps)]
         sizes = [a.numel() for a in given.values() if hasattr(a, "numel")]
         return found if max(sizes) > SMALL else found[:1]
 
@@ -36,7 +38,12 @@ def tuned(configs: Sequence[Any], key: Sequence[str], fits: Fits = lambda values
 
 
 def rows_fit(values: Mapping[str, Any]) -> bool:
-    """For programs that hold ROWS rows of COLS columns: 4 to 32 elements a thread, many rows only if they are short."""
+    """For programs that hold ROWS rows of COLS columns: 4 to 32 elements a thread, many rows only if they are short.
+
+    Rows of fewer than 8 columns get one warp.
+    """
+    if values["COLS"] < 8:
+        return bool(values["num_warps"] == 1)
     elements = values["ROWS"] * values["COLS"] // (32 * values["num_warps"])
     return 4 <= elements <= 32 and (values["ROWS"] <= 2 or values["COLS"] <= 1024)
 

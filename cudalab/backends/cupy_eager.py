@@ -13,6 +13,7 @@ timed = True
 budget = "composed"
 own_indexing = False
 library = "cupy"
+flushes = _cupy.FLUSHES
 
 
 def missing(device: str) -> str | None:

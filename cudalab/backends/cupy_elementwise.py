@@ -17,9 +17,10 @@ from cudalab.spec.kernel import Kernel
 
 devices = ("cuda",)
 timed = True
-budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
+budget = "peers"
 own_indexing = True
 library = "cupy"
+flushes = _cupy.FLUSHES
 
 
 def missing(device: str) -> str | None:

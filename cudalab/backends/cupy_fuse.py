@@ -17,6 +17,7 @@ timed = True
 budget = "composed"
 own_indexing = False
 library = "cupy"
+flushes = _cupy.FLUSHES
 
 
 def missing(device: str) -> str | None:

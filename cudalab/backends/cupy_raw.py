@@ -20,9 +20,10 @@ from cudalab.spec.kernel import Kernel, Launch
 
 devices = ("cuda",)
 timed = True
-budget = "peers"  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
+budget = "peers"
 own_indexing = True
 library = "cupy"
+flushes = _cupy.FLUSHES
 
 
 _refused: dict[tuple[str, tuple[str, ...]], str] = {}  # what NVRTC said of a text with its options

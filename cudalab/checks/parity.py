@@ -119,11 +119,8 @@ class _Chunk:
 
     def __init__(self, g: np.ndarray, w: np.ndarray, dtype: DType, budget: Budget, atol: Atol, start: int) -> None:
         each = np.broadcast_to(atol, g.shape)
-        want, exact, error, finite, ulp, ulps = _errors(g, w, dtype)
-        with np.errstate(all="ignore"):  # in place: new arrays cost more than the arithmetic
-            within = budget.ulp * ulp
-            within += atol
-            good = error <= within
+        want, exact, error, finite, ulp, ulps = errors(g, w, dtype)
+        good = budget.allows(error, ulp, atol)
         good &= finite
         good |= exact
         if dtype.floating and budget.exact:  # the same value: +0 is not -0
@@ -165,7 +162,7 @@ def _norm(values: np.ndarray) -> float:
     return largest * sqrt(float(np.square(values / largest).sum()))
 
 
-def _errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
+def errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]:
     """(want in float64, exact match, |error|, |error| is finite, size of a ULP, error in ULP), by element.
 
     An error is finite where both values are finite. Of complex numbers it is the larger one of the two parts, and the
@@ -209,7 +206,7 @@ def error_curve(x: np.ndarray, got: np.ndarray, want: np.ndarray, dtype: DType) 
     x has five digits, enough to tell all 16-bit numbers apart; an error has four.
     """
     inputs = wide(x.reshape(-1))
-    ulps = _errors(got.reshape(-1), want.reshape(-1), dtype)[-1]
+    ulps = errors(got.reshape(-1), want.reshape(-1), dtype)[-1]
     finite = np.flatnonzero(np.isfinite(inputs))
     order = finite[np.argsort(inputs[finite], kind="stable")].reshape(-1, BIN)
     worst = order[np.arange(len(order)), ulps[order].argmax(axis=1)]

@@ -1,8 +1,9 @@
-"""Subnormal inputs of a kernel that is not a function of single elements: does it take them for 0?
+"""Subnormal numbers: does a kernel take them for 0? And what is right for a library that always does?
 
-Code that is compiled with -ftz=true does. They are tried where a kernel that takes them as they are cannot fail: where
-the outputs are linear in them, as sums and products with usual numbers are, or copies of them. The square of a
-subnormal number is 0 in any kernel, so a norm is not tried; nor is a kernel whose budget allows as much as they change.
+Code that is compiled with -ftz=true does. Of a kernel that is not a function of single elements, they are tried where
+one that takes them as they are cannot fail: where the outputs are linear in them, as sums and products with usual
+numbers are, or copies of them. The square of a subnormal number is 0 in any kernel, so a norm is not tried; nor is a
+kernel whose budget allows as much as they change.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from cudalab.checks import parity
 from cudalab.checks.allowance import in_float32
 from cudalab.checks.expected import Expected, results, wide
 from cudalab.spec.dtype import DTYPES, DType
@@ -20,6 +22,8 @@ LEAST = 4  # times what the budget allows: so much do the subnormal numbers chan
 SHARE = 1 / 8  # of the largest change, which an element may be off by: what rounding subnormal numbers does is less
 CLOSE = 2.0**-10  # of the largest change; what is linear in float64 is so to more digits
 KINDS = ("float32", "float64")  # of a kernel that is tried: 16 bits are converted to float32, which takes most as usual
+NORMAL = 2.0**-126  # the least normal number of float32, in which code with -ftz=true computes
+FLUSHED = 2 * NORMAL  # what two of its instructions change in a sum: less than a normal number each
 OWN = "budgets"  # whose results lose by it; what libraries do with subnormal numbers is theirs
 
 
@@ -51,6 +55,42 @@ def widened(
         return budget if budget.exact or not change else budget.at_least(share * change)
 
     return {name: wider(name, budget) for name, budget in budgets.items()}
+
+
+def settled(
+    kernel: Kernel, dtype: DType, budgets: Mapping[str, Budget], got: Sequence[np.ndarray], want: Expected,
+    given: Arrays,
+) -> list[np.ndarray]:  # fmt: skip
+    """Results with what the reference says where they are right for code that takes float32's subnormal numbers for 0.
+
+    So is what the reference gives with 0 in place of such inputs, up to `FLUSHED`. All others stay as they are.
+    """
+    flushed = Expected(kernel, {name: _flushed(array) for name, array in given.items()})
+    by_name, found = dict(zip(kernel.outs, got, strict=True)), list[np.ndarray]()
+    for name, result in by_name.items():
+        kind = kernel.kind_of(name, dtype)
+        due = None if kernel.outs[name].check else want.compute(name, by_name)
+        if due is None or due.shape != result.shape or result.dtype != kind.numpy:
+            found.append(result)
+            continue
+        other, budget = flushed.compute(name, by_name), budgets[name].at_least(FLUSHED if kind.floating else 0.0)
+        _, exact, error, finite, ulp, _ = parity.errors(result, other, kind)
+        free = exact | (finite & budget.allows(error, ulp, flushed.atol(name, budget)))
+        free &= (due != 0) | (result != 0)  # else only the sign can differ
+        with np.errstate(all="ignore"):
+            found.append(np.where(free, due.astype(result.dtype), result))
+    return found
+
+
+def _flushed(array: np.ndarray) -> np.ndarray:
+    """The array as code with -ftz=true reads it: 0, with the sign, in place of subnormal numbers of float32."""
+    if array.dtype.kind == "c":
+        return np.stack([_flushed(array.real), _flushed(array.imag)], axis=-1).view(array.dtype)[..., 0]
+    kind = DTYPES.get(array.dtype.name)
+    if not kind or not kind.floating or array.dtype.itemsize > 4:
+        return array
+    with np.errstate(all="ignore"):
+        return np.where(np.abs(wide(array)) < NORMAL, np.copysign(array.dtype.type(0), array), array)
 
 
 def _subnormal(like: np.ndarray, rng: np.random.Generator) -> np.ndarray:

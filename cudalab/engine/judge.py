@@ -27,6 +27,7 @@ SMALL = 1 << 16  # bytes of an output that is always compared in full
 # is wrong in a fifth of them, whichever, is not found with a probability below (4 / 5) ** FULL, which is 0.9 %.
 FULL = 21
 BUDGETS = "budgets", "peers", "composed"  # the fields of a spec
+FLUSHES = "it takes subnormal numbers for 0{}; apart from that its results are right"
 RESTLESS = "its bits differ from run to run: {} of {} timed results were compared with the reference; all were right"
 
 
@@ -51,23 +52,29 @@ class Judge:
         self._names: dict[str, str] = {}  # by label, a text that only equal budgets have
         self._allowed: dict[str, dict[str, Budget]] = {}  # by whose they are and output
         self._compared = job.known if contents.names else dict[str, Parity]()  # see `_key`
-        self._doubts: dict[str, list[str]] = {}  # by label
+        self._flushes: dict[str, str] = {}  # by label, why a variant may take subnormal numbers for 0
+        self._doubts: dict[str, list[str]] = {}  # by the key of a comparison
+        self._last: dict[str, str] = {}  # by label, the key of its last comparison
         self._timed: dict[str, dict[object, _Seen]] = defaultdict(lambda: defaultdict(_Seen))  # by label and clock
 
-    def allow(self, label: str, whose: str) -> None:
+    def allow(self, label: str, whose: str, flushes: str = "") -> None:
         """Set how far results of a variant may be from the reference: by budgets, peers or composed of the spec.
 
-        Special inputs may be far from what the budgets are made for, and so may a few of very many rows.
+        Special inputs may be far from what the budgets are made for, and so may a few of very many rows. `flushes`: why
+        it takes subnormal numbers for 0, if it always does.
         """
+        if flushes or (self._group.values == SUBNORMAL and whose != subnormals.OWN):
+            self._flushes[label] = flushes and f" ({flushes})"
         if whose not in self._allowed:
             self._allowed[whose] = self._found_budgets(whose)
         found = self._budgets[label] = self._allowed[whose]
         usual = self._kernel.all_budgets(self._dtype, whose)
         alike = (other for other in BUDGETS if self._kernel.all_budgets(self._dtype, other) == usual)
         functions = f"{self._kernel.name}.{next(alike)}"  # which do not tell their identity to another process
-        self._names[label] = " ".join(
+        allowed = (
             f"{one.ulp!r} {functions if callable(one.atol) else repr(one.atol)} {one.least!r}" for one in found.values()
         )
+        self._names[label] = " ".join([*allowed, *(["flushes"] if label in self._flushes else [])])
 
     def _found_budgets(self, whose: str) -> dict[str, Budget]:
         found = self._kernel.all_budgets(self._dtype, whose)
@@ -86,15 +93,19 @@ class Judge:
         """
         results, budgets = [as_plain(piece) for piece in pieces(output)], self._budgets[label]
         digest = self._device.fingerprint(output) if digest is None else digest
-        seen = self._key(contents, digest, results, label)
+        seen = self._last[label] = self._key(contents, digest, results, label)
         if seen in self._compared:
             return self._compared[seen]
         got = [self._device.fetch(result) for result in results]
         arrays, want = self._contents.arrays[contents], self._contents.want(contents)
         which = self._group.values
         if which in characters.UNDECIDED and len(got) == len(self._kernel.outs):
-            got, self._doubts[label] = characters.settled(self._kernel, self._dtype, which, budgets, got, want, arrays)
+            got, self._doubts[seen] = characters.settled(self._kernel, self._dtype, which, budgets, got, want, arrays)
         found = parity.compare_all(self._kernel, self._dtype, budgets, got, want, arrays)
+        if found.wrong and label in self._flushes:
+            taken = subnormals.settled(self._kernel, self._dtype, budgets, got, want, arrays)
+            found = parity.compare_all(self._kernel, self._dtype, budgets, taken, want, arrays)
+            self._doubts.setdefault(seen, []).append(FLUSHES.format(self._flushes[label]))
         if which == NAN and found.message:
             found.message += f"; {nans.ADVICE}"
         if found.message and not found.message.endswith("?)"):
@@ -141,7 +152,7 @@ class Judge:
 
     def doubts(self, label: str) -> list[str]:
         """What is doubtful about a variant's last results, which count as right."""
-        return self._doubts.get(label, [])
+        return self._doubts.get(self._last.get(label, ""), [])
 
     def left_out(self, label: str) -> list[str]:
         """What to note of a variant of which not every timed result was compared."""

@@ -178,7 +178,7 @@ class _KernelRound(Verdicts):
             case.notes += [NO_EDGES] if not self.kernel.edges else []
             case.notes += [] if self.kernel.pointwise else characters.not_tried(self.kernel)
         case.composed = backend.budget == "composed"
-        self.judge.allow(label, backend.budget)
+        self.judge.allow(label, backend.budget, getattr(backend, "flushes", ""))
         for name, array in self.operands.inputs.items() if bound.on is None else ():
             if any(overlap(piece, array) for piece in pieces(bound.output())):
                 raise InputError(

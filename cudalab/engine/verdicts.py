@@ -204,7 +204,7 @@ class Verdicts(Round[Variant, Bound]):
             return
         self.at("check with other scalars", case.label)
         kernel, _ = self.chosen(variant, others.kernel)
-        judge.allow(case.label, variant.backend.budget)
+        judge.allow(case.label, variant.backend.budget, getattr(variant.backend, "flushes", ""))
         how = f"with {others}"
         try:
             operands = replace(self.operands, scalars=others.kernel.scalars_of(self.arrays))

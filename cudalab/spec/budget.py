@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from cudalab.spec.validate import about, strict
 
 
@@ -42,6 +44,14 @@ class Budget:
     def exact(self) -> bool:
         """Whether only the correctly rounded value is right, with the sign of a zero."""
         return not self.ulp and not callable(self.atol) and not self.atol
+
+    def allows(self, error: np.ndarray, ulp: np.ndarray, atol: float | np.ndarray) -> np.ndarray:
+        """By element, whether an error is within the budget. `ulp`: the size of a ULP; `atol`: what `atol` allows."""
+        with np.errstate(all="ignore"):  # in place: new arrays cost more than the arithmetic
+            most = self.ulp * ulp
+            most += atol
+            good: np.ndarray = error <= most
+        return good
 
     def at_least(self, atol: float) -> Budget:
         """The budget with an absolute error that is no smaller than `atol`."""

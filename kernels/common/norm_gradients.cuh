@@ -10,6 +10,7 @@
 #pragma once
 #include <cuda_pipeline_primitives.h>
 #include "keep.cuh"
+#include "pack_at.cuh"
 #include "row.cuh"
 #include "team.cuh"
 
@@ -112,10 +113,6 @@ __device__ __forceinline__ PackOf<width> finish(const PackOf<width>& x, const Pa
 #pragma unroll
     for (int k = 0; k < width; ++k) out.v[k] = scalar_t(dx[k]);
     return out;
-}
-
-template <int width> __device__ __forceinline__ PackOf<width> pack_at(const scalar_t* p) {
-    return *reinterpret_cast<const PackOf<width>*>(p);
 }
 
 // Teams of less than a warp: those of a warp join their sums of columns, so that `partial` has fewer rows.

@@ -11,7 +11,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include "keep.cuh"
-#include "pack.cuh"
+#include "pack_at.cuh"
 
 // Of 16 bits the products are exact in float32.
 __device__ __forceinline__ void turn(scalar_t& first, scalar_t& second, scalar_t cos, scalar_t sin) {
@@ -19,18 +19,14 @@ __device__ __forceinline__ void turn(scalar_t& first, scalar_t& second, scalar_t
     first = scalar_t(fmaf(a, c, -(b * s))), second = scalar_t(fmaf(b, c, a * s));
 }
 
-template <int n> __device__ __forceinline__ PackOf<n> pack_at(const scalar_t* p) {
-    return *reinterpret_cast<const PackOf<n>*>(p);
-}
-
-// `first` and `second` of a pair: where its elements are. `turn_packs`: the packs at `at` and half + at of a head, whose
-// tables begin at `cos` and `sin`.
+// `first` and `second` of a pair: where its elements are. `turn_packs`: a pack of each half of a head, the one of
+// this number, with the tables of its token.
 struct Halves {
     __device__ __forceinline__ static long long first(int pair, int half) { return pair; }
     __device__ __forceinline__ static long long second(int pair, int half) { return (long long)half + pair; }
     __device__ __forceinline__ static void turn_packs(Pack& first, Pack& second, const scalar_t* cos,
-                                                      const scalar_t* sin, int at, int half) {
-        const Pack c = pack_at<WIDE>(cos + at), s = pack_at<WIDE>(sin + at);
+                                                      const scalar_t* sin, unsigned pack, unsigned half) {
+        const Pack c = pack_at<WIDE>(cos + pack * WIDE), s = pack_at<WIDE>(sin + pack * WIDE);
 #pragma unroll
         for (int k = 0; k < WIDE; ++k) turn(first.v[k], second.v[k], c.v[k], s.v[k]);
     }
@@ -41,9 +37,10 @@ struct Interleaved {
     __device__ __forceinline__ static long long first(int pair, int half) { return 2 * (long long)pair; }
     __device__ __forceinline__ static long long second(int pair, int half) { return 2 * (long long)pair + 1; }
     __device__ __forceinline__ static void turn_packs(Pack& first, Pack& second, const scalar_t* cos,
-                                                      const scalar_t* sin, int at, int half) {
-        const PackOf<pairs> c[] = {pack_at<pairs>(cos + at / 2), pack_at<pairs>(cos + half / 2 + at / 2)};
-        const PackOf<pairs> s[] = {pack_at<pairs>(sin + at / 2), pack_at<pairs>(sin + half / 2 + at / 2)};
+                                                      const scalar_t* sin, unsigned pack, unsigned half) {
+        cos += pack * pairs, sin += pack * pairs;
+        const PackOf<pairs> c[] = {pack_at<pairs>(cos), pack_at<pairs>(cos + half / 2)};
+        const PackOf<pairs> s[] = {pack_at<pairs>(sin), pack_at<pairs>(sin + half / 2)};
 #pragma unroll
         for (int k = 0; k < pairs; ++k) {
             turn(first.v[2 * k], first.v[2 * k + 1], c[0].v[k], s[0].v[k]);
@@ -73,27 +70,33 @@ __device__ __forceinline__ void rope_pairs(const scalar_t* x, const scalar_t* co
     }
 }
 
-// Two packs a thread, where rows and addresses allow loads of 16 bytes; else pairs, and in heads of more packs than a
-// block has threads. blockIdx.x and threadIdx.z count tokens, the other blocks and threadIdx.y heads, threadIdx.x the
-// packs of half a head: no thread divides, and none has a loop around its packs.
+// p after this many rows of so many bytes. Bytes, since a multiplication adds p too; elements would be scaled by shifts.
+template <class T> __device__ __forceinline__ T* after(T* p, unsigned long long rows, unsigned bytes) {
+    return (T*)((char*)p + rows * bytes);
+}
+
+// Two packs a thread, where addresses allow loads of 16 bytes and a block has a thread for each pack of half a head;
+// else pairs. blockIdx.x and threadIdx.z count tokens, the other blocks and threadIdx.y heads, threadIdx.x the packs: no
+// thread divides, and none has a loop around its packs. At small sizes the code before the first load shows.
 template <class Layout>
 __device__ __forceinline__ void rope_packs(const scalar_t* x, const scalar_t* cos, const scalar_t* sin, scalar_t* y,
-                                           long long tokens, unsigned heads, unsigned half) {
-    const long long token = (long long)blockIdx.x * blockDim.z + threadIdx.z;
+                                           unsigned tokens, unsigned heads, unsigned half) {
+    const unsigned token = blockIdx.x * blockDim.z + threadIdx.z;
     const unsigned head = (blockIdx.z * gridDim.y + blockIdx.y) * blockDim.y + threadIdx.y;
     if (token >= tokens || head >= heads) return;
-    const bool packs = half % WIDE == 0 && half <= WIDE * blockDim.x && aligned16(x, y, cos, sin);
-    const long long row = (token * heads + head) * (2 * half);
-    x = kept(x) + row, y += row, cos += token * half, sin += token * half;
-    if (packs) {
-        const unsigned at = threadIdx.x * WIDE;
-        if (at >= half) return;
-        Pack first = pack_at<WIDE>(x + at), second = pack_at<WIDE>(x + half + at);
-        Layout::turn_packs(first, second, cos, sin, at, half);
-        *reinterpret_cast<Pack*>(y + at) = first, *reinterpret_cast<Pack*>(y + half + at) = second;
-    } else {
-#pragma unroll 1
-        for (unsigned pair = threadIdx.x; pair < half; pair += blockDim.x)
-            turn_pair<Layout>(x, cos, sin, y, pair, half);
+    const unsigned long long row = (unsigned long long)token * heads + head;
+    if ((half == WIDE * blockDim.x) & aligned16(x, y, cos, sin)) {
+        const unsigned pack = threadIdx.x, bytes = half * (unsigned)sizeof(scalar_t);
+        const scalar_t* from = after(kept(x), row, 2 * bytes) + pack * WIDE;
+        Pack first = pack_at<WIDE>(from), second = pack_at<WIDE>(from + half);
+        Layout::turn_packs(first, second, after(cos, token, bytes), after(sin, token, bytes), pack, half);
+        y = after(y, row, 2 * bytes) + pack * WIDE;
+        *reinterpret_cast<Pack*>(y) = first, *reinterpret_cast<Pack*>(y + half) = second;
+        return;
     }
+    cos += (unsigned long long)token * half, sin += (unsigned long long)token * half;
+    x = kept(x) + row * (2 * half), y += row * (2 * half);
+#pragma unroll 1
+    for (unsigned pair = threadIdx.x; pair < half; pair += blockDim.x)
+        turn_pair<Layout>(x, cos, sin, y, pair, half);
 }

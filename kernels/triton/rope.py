@@ -1,9 +1,14 @@
-"""Rotary position embedding in Triton, in halves: a program has some heads of a token and its tables."""
+"""Rotary position embedding in Triton, in halves: a program has some heads of a token and its tables.
+
+Of heads of more than 2 MOST elements it has a part: a compiler takes minutes for thousands of elements a thread.
+"""
 
 import triton
 import triton.language as tl
 
 from cudalab.backends._triton import tuned
+
+MOST = 2048  # pairs of a head
 
 
 @tuned(
@@ -18,10 +23,13 @@ from cudalab.backends._triton import tuned
 )
 @triton.jit
 def turn(
-    x_ptr, cos_ptr, sin_ptr, y_ptr, tokens, heads, half, HALF: tl.constexpr, SOME: tl.constexpr, HINT: tl.constexpr
-):
+    x_ptr, cos_ptr, sin_ptr, y_ptr, tokens, heads, half,
+    HALF: tl.constexpr, PARTS: tl.constexpr, SOME: tl.constexpr, HINT: tl.constexpr,
+):  # fmt: skip
     token = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, HALF)[None, :]
+    if PARTS > 1:
+        at += tl.program_id(2) * HALF
     head = tl.program_id(1) * SOME + tl.arange(0, SOME)[:, None]
     cos = tl.load(cos_ptr + token * half + at, at < half).to(tl.float32)
     sin = tl.load(sin_ptr + token * half + at, at < half).to(tl.float32)
@@ -35,6 +43,8 @@ def turn(
 
 def launch(x, cos, sin, y):
     tokens, heads, half = x.shape[0], x.shape[1], cos.shape[1]
-    turn[lambda values: (tokens, triton.cdiv(heads, values["SOME"]))](
-        x, cos, sin, y, tokens, heads, half, HALF=triton.next_power_of_2(half)
+    part = min(triton.next_power_of_2(half), MOST)
+    parts = triton.cdiv(half, part)
+    turn[lambda values: (tokens, triton.cdiv(heads, values["SOME"]), parts)](
+        x, cos, sin, y, tokens, heads, half, HALF=part, PARTS=parts
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,19 +69,50 @@ def chosen(monkeypatch, elements, fits=lambda values: True, **constants):
     given = {"x": np.empty(elements, "i1"), "y": np.empty(1, "i1"), "n": elements}
     given |= {name: SimpleNamespace(numel=lambda a=a: a.size) for name, a in given.items() if name != "n"}
     monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(autotune=autotune))
-    configs = [Config(BLOCK=block, num_warps=4) for block in (256, 512, 1024)]
+    configs = [Config(BLOCK=block, num_warps=block // 64) for block in (256, 512, 1024)]
     return [config.BLOCK for config in _triton.tuned(configs, ["n"], fits)(None)]
 
 
 def test_small_arrays_and_what_does_not_fit_are_not_tried_unless_nothing_fits(monkeypatch):
     def fits(values):
-        return values["BLOCK"] * 2 >= values["COLS"] * values["num_warps"] // 4
+        return values["BLOCK"] * 2 >= values["COLS"] > values["num_warps"]
 
     assert chosen(monkeypatch, _triton.SMALL) == [256]
     assert chosen(monkeypatch, _triton.SMALL + 1) == [256, 512, 1024]
     assert chosen(monkeypatch, 10**6, fits, COLS=1000) == [512, 1024]
     assert chosen(monkeypatch, 10, fits, COLS=1000) == [512]
-    assert chosen(monkeypatch, 10**6, fits, COLS=10**6) == [256]
+    assert chosen(monkeypatch, 10**6, fits, COLS=10**6) == [1024], "that with most warps"
+
+
+@pytest.mark.parametrize("name", ["rope", "rope_interleaved"])
+def test_heads_of_any_length_are_all_turned_with_at_most_32_elements_a_thread(monkeypatch, name):
+    """ptxas takes minutes for thousands of them."""
+
+    def autotune(configs, key, prune_configs_by):
+        def launch(grid, x, *more, **constants):
+            for one in prune_configs_by["early_config_prune"](configs, {"x": x}, **constants):
+                values = {**constants, **one.all_kwargs()}
+                tried.append((SimpleNamespace(**values), grid(values)))
+
+        return lambda kernel: type("Tuner", (), {"__class_getitem__": lambda _, grid: partial(launch, grid)})
+
+    tried, kernel = [], find.kernel(name)
+    triton = SimpleNamespace(
+        jit=lambda kernel: kernel, autotune=autotune, language=SimpleNamespace(constexpr=int),
+        Config=lambda values, num_warps: Config(**values, num_warps=num_warps),
+        cdiv=lambda a, b: -(-a // b), next_power_of_2=lambda n: 1 << (n - 1).bit_length(),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "triton", triton)
+    monkeypatch.setitem(sys.modules, "triton.language", triton.language)
+    launch = runpy.run_path(kernel.triton_file)["launch"]
+    for tokens, heads, half in ((1, 2, 8200), (9, 5, 2048), (64, 4, 2049), *kernel.sizes.values()):
+        shapes = (tokens, heads, 2 * half), (tokens, half), (tokens, half), (tokens, heads, 2 * half)
+        launch(*(SimpleNamespace(shape=shape, numel=partial(math.prod, shape)) for shape in shapes))
+        for one, grid in tried:
+            assert 32 * 32 * one.num_warps >= one.SOME * one.HALF
+            assert grid == (tokens, -(-heads // one.SOME), one.PARTS) and half <= one.HALF * one.PARTS
+            assert (one.PARTS > 1) == (half > 2048)
+        tried.clear()
 
 
 def test_compiled_code_goes_to_the_lab_s_cache_unless_the_user_names_a_folder(monkeypatch, tmp_path):

@@ -249,6 +249,8 @@ def test_subnormal_inputs_show_a_kernel_that_takes_them_for_0_and_are_not_tried_
         assert compare(due.astype(np.float32), due, F32, own).ok
         assert not compare(np.zeros(8, np.float32), due, F32, own).ok
         assert compare(np.zeros(8, np.float32), due, F32, peers).ok != budget.exact
+        (y,) = subnormals.settled(k, F32, budgets, [np.array([0] * 7 + [1], np.float32)], want, given)
+        assert compare(y[:7], due[:7], F32, budget).ok and y[7] == 1
 
 
 def settled(tmp_path, got, due, budget, **more):

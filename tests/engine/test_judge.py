@@ -1,4 +1,4 @@
-"""Which timed results are compared with the reference, of a variant whose bits differ from run to run."""
+"""Which timed results are compared with the reference; who may take subnormal numbers for 0."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cpu_rows import cpu_rows
+from small_groups import planned
+from specs import spec
 
+from cudalab import Budget, backends
 from cudalab.engine import judge
 from cudalab.engine.judge import FULL, SMALL, Judge
+from cudalab.results import record
 from cudalab.results.record import Parity
 
 LARGE = np.zeros(SMALL // 4 + 1, np.float32)
@@ -92,3 +97,37 @@ def test_the_row_says_how_many_were_compared():
     compared = len(counting.compared)
     assert FULL < compared < 200
     assert counting.left_out("v") == [judge.RESTLESS.format(compared, 400)]
+
+
+# ---- libraries that take subnormal numbers for 0 ---------------------------------------------------------------------
+
+
+def flushing(function):
+    """A reference that computes as code with -ftz=true does, but not on the lab's copies, which are float64."""
+
+    def flush(x):
+        parts = np.ascontiguousarray(x).view(x.real.dtype)
+        small = (parts.itemsize < 8) & (np.abs(parts) < 2.0**-126)
+        return np.where(small, np.copysign(parts.dtype.type(0), parts), parts).view(x.dtype)
+
+    return lambda x: flush(function(flush(x)))
+
+
+@pytest.mark.parametrize(("reference", "fields"), [
+    (lambda x: 2 * x, {"budgets": Budget(0)}),
+    (lambda x: 1 / x, {"budgets": Budget(2)}),
+    (lambda x: x * x, {"budgets": Budget(2), "dtypes": ("complex64",)}),
+])  # fmt: skip
+def test_a_backend_that_always_takes_subnormal_numbers_for_0_is_right_and_its_rows_say_so(
+    tmp_path, monkeypatch, reference, fields
+):
+    def found():
+        return cpu_rows(group, "numpy")
+
+    group = next(g for g in planned(spec(tmp_path, flushing(reference), pointwise=True, **fields), sample=1 << 12))
+    assert [case.status for case in found()] == [record.WRONG], "what libraries do with hard values is theirs"
+    numpy = backends.by_name()["numpy"]
+    monkeypatch.setattr(numpy, "flushes", "why", raising=False)
+    monkeypatch.setattr(numpy, "variants", lambda kernel: ("", "again"))
+    said = "it takes subnormal numbers for 0 (why); apart from that its results are right"
+    assert [(case.status, said in case.notes) for case in found()] == [(record.OK, True)] * 2

@@ -14,7 +14,6 @@ from cudalab.tools.pytest.cases import need_gpu
 
 SPECS = {file.stem: str(file) for file in sorted((planted.DATA / "kernels").glob("*.py"))}
 FORMS = ("numpy", "torch_eager", "torch_native")
-FLUSHED = ("bool_mask", "complex_multiply")  # CuPy always compiles with -ftz=true: a subnormal number becomes 0
 
 
 def load(name):
@@ -51,8 +50,7 @@ def test_the_forms_of_libraries_are_right_too(name):
 def test_right_on_a_gpu(name):
     """The `.cu` by PyCUDA and by CuPy; the test of the libraries' forms on the CPU tries those."""
     need_gpu()
-    only = "pycuda" if name in FLUSHED else "pycuda,cupy_raw"
-    found = check(SPECS[name], dtype="all", only=only, device="cuda")
+    found = check(SPECS[name], dtype="all", only="pycuda,cupy_raw", device="cuda")
     bad = [f"{c.label} {c.size} {c.dtype}: {c.reason}" for c in found.cases if c.status not in ("ok", "skipped")]
     assert not bad
     assert any(c.label.startswith("pycuda:") and c.status == "ok" for c in found.cases)

@@ -16,11 +16,11 @@ from cudalab.spec.kernel import Kernel
 LARGEST = 1 << 12  # elements
 
 
-def planned(kernel: Kernel, dtypes: str = "all") -> list[Group]:
+def planned(kernel: Kernel, dtypes: str = "all", **how: int) -> list[Group]:
     """The groups of a check of this one kernel, which need not be in a file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "kernels_by_name", lambda names: {kernel.name: kernel})
-        return list(checks([kernel.name], dtypes))
+        return list(checks([kernel.name], dtypes, **how))
 
 
 def few(groups: Iterable[Group], largest: float = math.inf) -> list[Group]:
