@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import table
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,12 +17,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not on PATH")
 @pytest.mark.parametrize(
     ("target", "driver", "stages"),
-    [
-        ("bench", "", ["torch", "report", "inspect"]),
-        ("lint", "", ["torch", "report", "inspect", "test", "dev"]),
-        ("bench", "13", ["torch", "report", "inspect", "cuda13"]),
-        ("bench", "13 toolkit", ["torch", "report", "inspect", "cuda13"]),
-    ],
+    table("make", "target, driver, and the stages of the installation", str, str, str.split),
 )
 def test_each_stage_is_named_before_pip_runs(tmp_path, target, driver, stages):
     command = ["make", "--no-print-directory", "-n", target, f"VENV={tmp_path}", f"DRIVER={driver}"]
