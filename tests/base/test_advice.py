@@ -47,10 +47,9 @@ def way(monkeypatch, tmp_path):
 
 
 URLS = {"checkout": CHECKOUT, "wheel": WHEEL, "": None}
-WAYS = "how it was installed, by what, a file of the environment, and what installs an extra, a package, an upgrade"
 
 
-@pytest.mark.parametrize(("url", "installer", "file", "extra", "package", "upgrade"), table("advice", WAYS))
+@pytest.mark.parametrize(("url", "installer", "file", "extra", "package", "upgrade"), table("advice", "ways"))
 def test_each_way_has_its_command(way, url, installer, file, extra, package, upgrade):
     way(Installed(URLS[url], installer or None), file)
     assert (advice.extra("report"), advice.packages("pandas"), advice.upgrade()) == (extra, package, upgrade)

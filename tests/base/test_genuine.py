@@ -36,7 +36,7 @@ def said(*codes):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-REPLACED = table("genuine", "code, and what it replaces")
+REPLACED = table("genuine", "replaced")
 
 
 @pytest.fixture(scope="module")

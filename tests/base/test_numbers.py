@@ -10,10 +10,8 @@ from tables import table
 from cudalab.base import numbers
 from cudalab.base.stats import Ratio
 
-MEDIANS = table("numbers", "a median, the width of its interval, and how it is written", float, float, str)
 
-
-@pytest.mark.parametrize(("value", "width", "text"), MEDIANS)
+@pytest.mark.parametrize(("value", "width", "text"), table("numbers", "medians", float, float, str))
 def test_a_median_has_the_digits_that_its_interval_supports(value, width, text):
     assert numbers.supported(value, width) == text
     printed = float(text.replace(",", ""))
@@ -27,9 +25,7 @@ def test_what_is_derived_has_at_most_three():
     assert numbers.percent(Ratio(0.5, 0.1, 2)) == "?"
 
 
-@pytest.mark.parametrize(
-    ("interval", "value", "ends"), table("numbers", "a ratio and its interval, and how they are written")
-)
+@pytest.mark.parametrize(("interval", "value", "ends"), table("numbers", "ratios"))
 def test_a_ratio_and_the_ends_of_its_interval(interval, value, ends):
     ratio = Ratio(*map(float, interval.split()))
     assert numbers.ratio(ratio) == value

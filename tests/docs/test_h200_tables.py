@@ -169,7 +169,7 @@ def test_every_entry_of_the_lab_has_an_idea():
     assert [name for one, name in entries if not kernel.idea(kernel.texts(one), name)] == []
 
 
-@pytest.mark.parametrize(("above", "said"), table("pages", "the comment above an entry, and its idea"))
+@pytest.mark.parametrize(("above", "said"), table("pages", "ideas"))
 def test_the_idea_is_the_first_sentence_of_the_comment_above_an_entry(above, said):
     text = f'// Head.\nint n = 0;\n{above}extern "C" __global__ void __launch_bounds__(256)\n    k(float* x) {{}}\n'
     assert kernel.idea([text], "k") == said and kernel.idea([text], "other") == ""

@@ -12,7 +12,7 @@ from tables import table
 HEADERS = Path(__file__).parents[2] / "cudalab" / "host" / "include"
 
 
-@pytest.mark.parametrize(("source", "found"), table("pages", "code of Python, and the texts in it", str, literal_eval))
+@pytest.mark.parametrize(("source", "found"), table("pages", "texts", str, literal_eval))
 def test_words_of_python_are_found(source, found):
     assert list(of_python(source)) == found
 

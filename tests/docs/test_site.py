@@ -21,9 +21,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import hook
 
 
-@pytest.mark.parametrize(
-    ("markdown", "expected"), table("pages", "markdown, and the lists in it that became text", str, literal_eval)
-)
+@pytest.mark.parametrize(("markdown", "expected"), table("pages", "lists", str, literal_eval))
 def test_a_list_that_became_text_is_found(markdown, expected):
     import markdown as python_markdown
 

@@ -15,10 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.process
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not on PATH")
-@pytest.mark.parametrize(
-    ("target", "driver", "stages"),
-    table("make", "target, driver, and the stages of the installation", str, str, str.split),
-)
+@pytest.mark.parametrize(("target", "driver", "stages"), table("make", "stages", str, str, str.split))
 def test_each_stage_is_named_before_pip_runs(tmp_path, target, driver, stages):
     command = ["make", "--no-print-directory", "-n", target, f"VENV={tmp_path}", f"DRIVER={driver}"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

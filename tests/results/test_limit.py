@@ -76,10 +76,7 @@ def test_the_least_time(one, kinds, seconds):
 
 
 # TFLOP/s of dense matrices as the data sheets have them, at the clock that they name.
-SHEETS = table("limit", "card, clock in Hz, and TFLOP/s by dtype", str, float, literal_eval)
-
-
-@pytest.mark.parametrize(("card", "clock", "rates"), SHEETS)
+@pytest.mark.parametrize(("card", "clock", "rates"), table("limit", "sheets", str, float, literal_eval))
 def test_the_rates_are_those_of_the_data_sheets(card, clock, rates):
     of = ARCHITECTURES[CARDS[card].architecture]
     for name, teraflops in rates.items():
@@ -207,10 +204,7 @@ def test_a_tenth_of_what_was_measured_at_xlarge_is_impossible(path):
         assert one.status == record.IMPOSSIBLE
 
 
-BATCHES = table("limit", "times beside 900 µs cold, and why they are impossible", literal_eval, str)
-
-
-@pytest.mark.parametrize(("times", "said"), BATCHES)
+@pytest.mark.parametrize(("times", "said"), table("limit", "batches", literal_eval, str))
 def test_what_runs_of_a_batch_can_save_by_finding_results_is_bounded(times, said):
     one = case(900e-6, read=8 * MIB, written=8 * MIB)
     times = {"cold": 900e-6, **times}

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+from ast import literal_eval
 from pathlib import Path
 
 import numpy as np
@@ -263,16 +264,7 @@ def jittered(seconds):
     return [[s * (1 + 1e-4 * (7 * i % 11))] for i, s in enumerate(seconds)]
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "high", "unknown"),
-    [
-        (2, 1.5, 2.9, False),
-        (0.5, 0.35, 0.65, False),
-        (2, 1.2, 2.5, True),
-        (0.5, 0.4, 0.82, True),
-        (0.9, 0.7, 1.1, True),
-    ],
-)
+@pytest.mark.parametrize(("value", "low", "high", "unknown"), table("results", "ratios", literal_eval))
 def test_the_footnote_of_a_question_mark_is_true_on_both_sides_of_1(value, low, high, unknown):
     """An interval says nothing if its ends differ by more than a factor of 1.5, and by more than the two times do."""
     of_times = max(value, 1 / value)

@@ -12,7 +12,8 @@ Read = Callable[[str], Any]
 
 
 def table(name: str, heading: str, *read: Read) -> list[Any]:
-    """The lines below `## heading`, cut at ` => `: tuples of texts, or of what `read` makes of the texts.
+    """The lines below `## heading`, cut at ` => `: tuples of texts, or of what `read` makes of the texts, one for all
+    columns or one for each.
 
     A line with one text gives that. In a text `\\n` is a line break. A line that begins with `# ` is a comment.
     """
@@ -20,5 +21,6 @@ def table(name: str, heading: str, *read: Read) -> list[Any]:
     lines = [line.replace("\\n", "\n") for line in part.split("\n") if line and not line.startswith("# ")]
     assert lines, f"{name}.txt has no lines below ## {heading}"
     rows = [re.split(" => | =>$", line) for line in lines]
-    made = [tuple(make(text) for make, text in zip(read or [str] * len(row), row, strict=True)) for row in rows]
+    reads = read if len(read) > 1 else (*(read or (str,)),) * len(rows[0])
+    made = [tuple(make(text) for make, text in zip(reads, row, strict=True)) for row in rows]
     return [row if len(row) > 1 else row[0] for row in made]
