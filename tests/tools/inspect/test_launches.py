@@ -163,8 +163,18 @@ def test_one_launch_in_place_of_two_is_compared_by_what_adds_up():
 @pytest.mark.parametrize(
     ("old", "new", "error", "said"),
     [
-        ("Launch((1,), (THREADS,)", "Launch((1,), (2048,)", SpecError, "sum has 2048 threads per block"),
-        ("return (", "return tuple(Launch((0,), (1,), one.args, entry=one.entry) for one in [", InputError, "nothing"),
+        (
+            "Launch((1,), (THREADS,)",
+            "Launch((1,), (2048,)",
+            SpecError,
+            "sum has 2048 threads per block; CUDA's limit is 1024",
+        ),
+        (
+            "return (",
+            "return tuple(Launch((0,), (1,), one.args, entry=one.entry) for one in [",
+            InputError,
+            "sum launches nothing",
+        ),
     ],
 )
 def test_launches_that_cannot_be(tmp_path, old, new, error, said):
