@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from commands import invoke
 from fuzzing import case, whole
+from tables import table
 
 import cudalab
 from cudalab import report
@@ -319,26 +320,14 @@ def test_json_on_standard_output_is_utf_8_whatever_the_encoding(run, tmp_path, c
     assert done.stdout.strip() == run.to_json().strip()
 
 
-def test_what_would_be_lost_is_not_replaced(run, tmp_path):
-    source = tmp_path / "r.json"
-    run.save(source)
+def test_what_would_be_lost_is_not_replaced(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run.save("r.json")
     (tmp_path / "notes.csv").write_text("mine,yours\n1,2\n")
     (tmp_path / "real.json").write_text('{"machine_info": {}, "benchmarks": []}')
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
-    for arguments, message in (
-        ((source, tmp_path / "notes.csv"), "will not replace"),
-        ((source, tmp_path / "real.json", "--to", "pytest-benchmark"), "not an earlier export of cudalab"),
-        ((source, source, "--to", "nvbench"), "not an earlier export of cudalab"),
-        ((source, source, "--to", "csv"), "holds more of a run than a CSV does"),
-        ((source, tmp_path / "r.txt"), "does not say which format; add --to json|jsonl|csv|pytest-benchmark|nvbench"),
-        ((source, "-"), "does not say which format"),
-        ((source, tmp_path / "no" / "r.csv"), "mkdir -p"),
-        ((source, tmp_path), "say which format"),
-        ((tmp_path / "none.json", tmp_path / "x.csv"), "cannot read"),
-        ((tmp_path / "notes.csv", tmp_path / "x.json"), "cannot be read back"),
-        ((source, tmp_path / "x.csv", "--to", "parquet"), "is not one of"),
-    ):
-        done = converted(*arguments)
+    for words, message in table("results", "conversions that are refused", str.split, str):
+        done = converted(*words)
         assert done.exit_code == 2
         assert message in done.output.replace("\n", " ")
     assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before

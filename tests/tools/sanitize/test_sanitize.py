@@ -95,25 +95,9 @@ def test_what_a_finding_makes_of_a_row(monkeypatch, found, before, after):
     assert (case.status, case.reason) == after
 
 
-NO_ROOM = "==7==ERROR: AddressSanitizer: out of memory: no 4 MB\n    #0 0x7f2f in malloc\n"
-
-
-@pytest.mark.parametrize(
-    ("report", "says"),
-    [
-        (
-            log("segv"),
-            "address sanitizer: an access at an unmapped address at wild.cu:45 (block (0,0,0), thread (3,0,0))",
-        ),
-        (log("underrun"), "address sanitizer: write of 4 bytes 4 bytes before the start of 'x' at before.cu:10"),
-        (log("local"), "address sanitizer: write of 4 bytes past the end of 'v' at local.cu:32"),
-        ("terminate called\n", "not sanitized: it ended; its last output: terminate called"),
-        ("", "not sanitized: it ended"),
-        (NO_ROOM, "not sanitized: it ended; its last output: ERROR: AddressSanitizer: out of memory: no 4 MB"),
-    ],
-)
-def test_reports_of_the_address_sanitizer(report, says):
-    assert asan.read(report, {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == says
+@pytest.mark.parametrize(("name", "says"), table("sanitizer", "of the address sanitizer"))
+def test_reports_of_the_address_sanitizer(name, says):
+    assert asan.read(log(name), {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == says
 
 
 @pytest.mark.wall
