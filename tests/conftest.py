@@ -119,6 +119,16 @@ def gpu():
     device.close()
 
 
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Chromium without a window, with a profile of its own."""
+    import browsing
+
+    driver = browsing.started(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()
+
+
 @pytest.fixture
 def lying_clocks(monkeypatch):
     """A function that makes a device's clocks report `factor` times the seconds they measure."""

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import table
 
 from cudalab.base import advice, uv_receipt
 
@@ -45,22 +46,13 @@ def way(monkeypatch, tmp_path):
     advice.way.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("found", "file", "said"),
-    [
-        (Installed(CHECKOUT), "", ("pip install -e '.[report]' in the checkout", "pip install pandas", PULL)),
-        (Installed(None, None), "", ("pip install -e '.[report]' in the checkout", "pip install pandas", PULL)),
-        (Installed(), "", ("pip install 'cudalab[report]'", "pip install pandas", "pip install -U cudalab")),
-        (Installed(None), "", ("pip install 'cudalab[report]'", "pip install pandas", "pip install -U cudalab")),
-        (Installed(installer="uv"), "",
-         ("uv pip install 'cudalab[report]'", "uv pip install pandas", "uv pip install -U cudalab")),
-        (Installed(installer="uv"), "pipx_metadata.json",
-         ("pipx inject cudalab altair jinja2", "pipx inject cudalab pandas", "pipx upgrade cudalab")),
-    ],
-)  # fmt: skip
-def test_each_way_has_its_command(way, found, file, said):
-    way(found, file)
-    assert (advice.extra("report"), advice.packages("pandas"), advice.upgrade()) == said
+URLS = {"checkout": CHECKOUT, "wheel": WHEEL, "": None}
+
+
+@pytest.mark.parametrize(("url", "installer", "file", "extra", "package", "upgrade"), table("advice", "ways"))
+def test_each_way_has_its_command(way, url, installer, file, extra, package, upgrade):
+    way(Installed(URLS[url], installer or None), file)
+    assert (advice.extra("report"), advice.packages("pandas"), advice.upgrade()) == (extra, package, upgrade)
 
 
 def test_an_environment_that_is_not_active_is_named(way, monkeypatch, tmp_path):
@@ -121,17 +113,7 @@ def test_a_tool_of_uv_keeps_what_it_has(uv_tool):
 
 
 @needs_tomllib
-@pytest.mark.parametrize(("kept", "typed"), [
-    ('{ name = "tqdm", marker = "python_version > \'3\'", specifier = ">=4,<5" }',
-     "--with 'tqdm>=4,<5 ; python_version > '\"'\"'3'\"'\"''"),
-    ('{ name = "tqdm", extras = ["a", "b"] }', "--with 'tqdm[a,b]'"),
-    ('{ name = "mine", directory = "/tmp/a b" }', "--with 'mine @ file:///tmp/a%20b'"),
-    ('{ name = "mine", editable = "/tmp/mine" }', "--with-editable /tmp/mine"),
-    ('{ name = "mine", url = "https://a.b/m.zip", subdirectory = "c" }',
-     "--with 'mine @ https://a.b/m.zip#subdirectory=c'"),
-    ('{ name = "mine", git = "https://a.b/m?subdirectory=c&rev=v1#0123" }',
-     "--with 'mine @ git+https://a.b/m@v1#subdirectory=c'"),
-])  # fmt: skip
+@pytest.mark.parametrize(("kept", "typed"), table("advice", "what the receipt of uv has, and what is typed"))
 def test_each_requirement_of_a_tool_of_uv_is_repeated(uv_tool, kept, typed):
     uv_tool(receipt(kept, '{ name = "cudalab" }', more='[tool.options]\nfind-links = ["/x"]\n'))
     assert advice.packages("pandas") == f"uv tool install --find-links /x {typed} --with pandas cudalab"

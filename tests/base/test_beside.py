@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+from ast import literal_eval
 from time import perf_counter, sleep
 
 import pytest
+from tables import table
 
 from cudalab.base.beside import Watch
 
@@ -61,17 +63,7 @@ def turn(watch, label, worker):
 LABELS = ("torch_eager", "torch_native", "rival:a", "rival:b")
 
 
-@pytest.mark.parametrize(
-    ("first", "works", "named"),
-    [
-        ("torch_native", "torch_eager", True),
-        ("torch_native", "torch_native", False),
-        ("", "torch_native", False),
-        ("", "torch_eager torch_native", True),
-        ("rival:a", "rival:a rival:b", False),
-    ],
-    ids=["of another", "its own", "as old as the spec", "old, for two", "rivals share"],
-)
+@pytest.mark.parametrize(("first", "works", "named"), table("beside", "turns", str, str, literal_eval))
 def test_a_thread_that_works_in_the_turns_of_others_is_named(started, first, works, named):
     """It works in the turns of `works`, and is started before the first turn of `first`, or before all."""
     worker = None if first else started("hog")

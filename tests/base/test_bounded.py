@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import refused
+from tables import table
 from twice import SPEC, written
 
 from cudalab.base import bounded
@@ -42,16 +43,7 @@ def in_a_process(folder: Path, text: str, code: str) -> subprocess.CompletedProc
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import time\ntime.sleep(60)",
-        "while True: pass",
-        "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except Exception: pass",
-        "import subprocess\nsubprocess.run(['sleep', '60'])",
-        "import threading\nthreading.Event().wait()",
-    ],
-)
+@pytest.mark.parametrize("text", table("bounded", "specs that do not end"))
 def test_a_spec_that_does_not_end_is_stopped(soon, tmp_path, text):
     left, handler = signal.getitimer(signal.ITIMER_REAL)[0], signal.getsignal(signal.SIGALRM)
     with pytest.raises(
@@ -62,16 +54,7 @@ def test_a_spec_that_does_not_end_is_stopped(soon, tmp_path, text):
     assert (left - 10 if left else 0) <= signal.getitimer(signal.ITIMER_REAL)[0] <= left  # a test's own limit
 
 
-@pytest.mark.parametrize(
-    ("text", "call"),
-    [
-        ("import os\nos._exit(0)", r"_exit\(0\)"),
-        ("from os import _exit as leave\nleave(status=0)", r"_exit\(0\)"),
-        ("import posix\nposix._exit(0)", r"_exit\(0\)"),
-        ("import os\nos.execv('/bin/true', ['true'])", r"execv\('/bin/true'\)"),
-        ("import os\nos.execlp('true', 'true')", r"execv\(b'.*/true'\)"),
-    ],
-)
+@pytest.mark.parametrize(("text", "call"), table("bounded", "specs that end the process"))
 def test_a_spec_that_ends_the_process_is_refused(tmp_path, text, call):
     before = os._exit, os.execv, os.execve, posix._exit
     with pytest.raises(
@@ -93,24 +76,7 @@ def test_a_process_that_a_spec_forks_may_end(tmp_path):
     load(tmp_path, f"import os\nif not (child := os.fork()): os._exit(7)\n{waits}")
 
 
-OWN_TEXT = "raise type('Own', (Exception,), {'__str__': lambda self: %s})()"
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("os._exit(0)", r"spec.py:2: inputs: it ends the process with os._exit\(0\)"),
-        ("os.execv('/bin/true', ['true'])", "inputs: it ends the process with os.execv"),
-        ("while True: pass", r"inputs: it did not end within 0.2 s; does a loop never end\?"),
-        ("exit(0)", r"inputs of the spec calls sys.exit\(\)"),
-        ("raise ValueError('no')", "inputs raised ValueError: no"),
-        ("raise GeneratorExit", "inputs raised GeneratorExit"),
-        ("return inputs(*given)", "inputs raised RecursionError: maximum"),
-        (OWN_TEXT % "exit(0)", "inputs raised Own$"),
-        (OWN_TEXT % "os._exit(0)", "inputs raised Own$"),
-        (OWN_TEXT % "1 / 0", "inputs raised Own$"),
-    ],
-)
+@pytest.mark.parametrize(("text", "says"), table("bounded", "functions of a spec that fail"))
 def test_a_function_of_a_spec_that_fails_is_an_error_that_names_it(soon, tmp_path, text, says):
     inputs = load(tmp_path, f"import os\ndef inputs(*given):\n    {text}\n").inputs
 

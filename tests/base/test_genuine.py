@@ -8,6 +8,7 @@ import sys
 import textwrap
 
 import pytest
+from tables import table
 
 from cudalab.base import genuine
 from cudalab.base.threads import cores
@@ -35,42 +36,7 @@ def said(*codes):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-FEWER_CORES = "os.sched_setaffinity" * (cores() > 1)
-
-
-REPLACED = [
-    ("import time; time.perf_counter = lambda: 0.0", "time.perf_counter"),
-    ("from cudalab.timing import cpu; cpu.perf_counter = lambda: 0.0", "cudalab.timing.cpu.perf_counter"),
-    ("from cudalab.timing import cpu; cpu.SAMPLES = 1", "cudalab.timing.cpu.SAMPLES"),
-    ("from cudalab.timing import cpu; cpu.min = max", "cudalab.timing.cpu.min"),
-    ("from cudalab.base import stats; stats.median.__code__ = (lambda r: 1).__code__", "cudalab.base.stats.median"),
-    ("from cudalab.base.child import Parent; Parent.answer = print", "cudalab.base.child.Parent.answer"),
-    ("import builtins; builtins.sorted = list", "builtins.sorted"),
-    ("import numpy; numpy.array_equal = lambda *a: True", "numpy.array_equal"),
-    ("import os; del os.pwrite", "os.pwrite"),
-    ("import sys; sys.meta_path.pop(0)", "sys.meta_path"),
-    ("from cudalab.results import limit; limit.EMPTY['cold'] = 'nothing'", "cudalab.results.limit.EMPTY"),
-    ("import os; os.environ['CUDA_LAUNCH_BLOCKING'] = '1'", "os.environ['CUDA_LAUNCH_BLOCKING']"),
-    ("import os; os.environ['EDITOR'] = 'ed'", ""),
-    ("import os; os.environ['TORCHINDUCTOR_CPP_SIMDLEN'] = '1'", "os.environ['TORCHINDUCTOR_CPP_SIMDLEN']"),
-    ("import os; os.environ['TORCHINDUCTOR_CACHE_DIR'] = '/x'", ""),  # as PyTorch and the lab do
-    ("import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})", FEWER_CORES),
-    ("import os; os.setpriority(0, 0, os.getpriority(0, 0) + 1)", "os.setpriority"),
-    ("import sys; sys.setprofile(lambda *given: None)", "sys.setprofile"),
-    ("from signal import *; signal(SIGVTALRM, print); setitimer(ITIMER_VIRTUAL, 99)", "signal.setitimer"),
-    ("from cudalab.base.bounded import bounded\nwith bounded(9): genuine.settled()", ""),  # a spec that loads another
-    ("from signal import *; signal(SIGALRM, print); setitimer(ITIMER_REAL, 99)", "signal.setitimer"),
-    ("from signal import *; signal(SIGALRM, print); setitimer(ITIMER_REAL, 99)\n"
-     "from cudalab.base.bounded import bounded\nwith bounded(9), bounded(9): genuine.settled()", "signal.setitimer"),
-    # It is kept in mind, although it was changed back.
-    ("import os; os.environ['OMP_NUM_THREADS'] = '1'; genuine.settled(); del os.environ['OMP_NUM_THREADS']",
-     "os.environ['OMP_NUM_THREADS']"),
-    ("import cudalab.timing.cpu as c; c.own = 1; import time; time.mine = 2", ""),
-    ("import colorsys, wave, cudalab.report.html.page", ""),
-    ("import cudalab.engine.kernel_round", ""),  # which imports cudalab.engine.round, no builtin
-    # A module finds its own loader after it was watched.
-    ("import msgspec.json, scipy.special; assert 'Looking' not in repr(scipy.special.__spec__.loader)", ""),
-]  # fmt: skip
+REPLACED = table("genuine", "replaced")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +48,7 @@ def found():
 @pytest.mark.process
 @pytest.mark.parametrize(("code", "names"), REPLACED)
 def test_what_is_replaced_is_named(found, code, names):
-    assert found[code] == names.split()
+    assert found[code] == ([] if names == "os.sched_setaffinity" and cores() == 1 else names.split())
 
 
 @pytest.mark.process

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
+
 import pytest
+from tables import table
 
 from cudalab.base import globs
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a, b ,,c", ("a", "b", "c")),
-        ("pycuda:row_sum<64, float>,host", ("pycuda:row_sum<64, float>", "host")),
-        ("k(float*, int),ns::k", ("k(float*, int)", "ns::k")),
-        ("a<1,b", ("a<1", "b")),  # a glob with one bracket
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), table("globs", "words", str, literal_eval))
 def test_a_comma_within_brackets_is_part_of_a_word(text, words):
     assert globs.split(text) == words
 
 
-@pytest.mark.parametrize(
-    ("glob", "halves"),
-    [
-        ("pycuda:k", ("pycuda", "k")),
-        ("ns::k", ("", "ns::k")),
-        ("host:ns::k<2>", ("host", "ns::k<2>")),
-        ("k", ("", "k")),
-    ],
-)
+@pytest.mark.parametrize(("glob", "halves"), table("globs", "halves", str, literal_eval))
 def test_a_double_colon_does_not_end_a_backend(glob, halves):
     assert globs.halves(glob) == halves
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 
 import pytest
+from tables import table
 
 from cudalab.base import numbers
 from cudalab.base.stats import Ratio
 
 
-@pytest.mark.parametrize(
-    ("value", "width", "text"),
-    [
-        (284.81, 0.0004, "284.8"), (12.118, 0.03, "12.1"),  # 0.11 and 0.36 wide
-        (13.4, 0.2, "13"), (57.42, inf, "57"), (1589.3, 0.3, "1,600"), (99.96, 0.003, "100.0"),
-        (0.99996, 0.02, "1.00"),  # not 1.000: rounding gave it a digit more
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "width", "text"), table("numbers", "medians", float, float, str))
 def test_a_median_has_the_digits_that_its_interval_supports(value, width, text):
     assert numbers.supported(value, width) == text
     printed = float(text.replace(",", ""))
@@ -32,21 +25,9 @@ def test_what_is_derived_has_at_most_three():
     assert numbers.percent(Ratio(0.5, 0.1, 2)) == "?"
 
 
-@pytest.mark.parametrize(
-    ("ratio", "value", "ends"),
-    [
-        (Ratio(1.0145, 1.0139, 1.0152), "1.014", "1.014 to 1.015"),
-        (Ratio(0.926, 0.856, 1.039), "0.93", "0.86 to 1.04"),
-        (Ratio(0.926, 0.9, 0.95), "0.93", "0.90 to 0.95"),
-        (Ratio(29.4, 28.7, 30.3), "29", "28.7 to 30.3"),
-        (Ratio(4.7, 2.6, 9.9), "4.7", "2.6 to 9.9"),
-        (Ratio(4.7, 1.6, 9.9), "?", "1.6 to 9.9"),  # wider than the ratio itself: says nothing
-        (Ratio(2.0, 0.002, 2000.0), "?", "0.0020 to 2,000"),  # one round
-        (Ratio(2.0, 0.0, inf), "?", "?"),  # too few rounds to compare two runs
-        (Ratio(2e-4, 1.9e-4, 2.1e-4), "2.0e-04", "0.000190 to 0.000210"),
-    ],
-)
-def test_a_ratio_and_the_ends_of_its_interval(ratio, value, ends):
+@pytest.mark.parametrize(("interval", "value", "ends"), table("numbers", "ratios"))
+def test_a_ratio_and_the_ends_of_its_interval(interval, value, ends):
+    ratio = Ratio(*map(float, interval.split()))
     assert numbers.ratio(ratio) == value
     assert numbers.ends(ratio.low, ratio.high) == ends
     assert numbers.with_ends(ratio) == (f"{value} ({ends})" if ends != "?" else "?")

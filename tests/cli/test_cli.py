@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from commands import invoke, ran, refused
 from report_runs import timed
+from tables import table
 from twice import SOURCE, SPEC, written
 
 import cudalab
@@ -134,45 +135,12 @@ def test_two_versions_of_a_kernel_stay_apart(mine, tmp_path):
     assert len(run.sources) == 4
 
 
-END = "    pointwise=True,\n)\n"
-SPOILED = [  # a text of the spec, what stands there instead, and what is said
-    ("    reference=lambda x: 2 * x,\n", "", "nothing says what y should be; give reference="),
-    ("summary", "sumary", "no field of Kernel named 'sumary'; did you mean 'summary'?"),
-    ("why=", "wy=", "no field of Budget named 'wy'; did you mean 'why'?"),
-    ('"float32": Budget', '"float16": Budget', "budgets has no entry for dtype 'float32'"),
-    ('dtypes=("float32",)', 'dtypes=("float23",)', "'float23'; did you mean 'float32'?"),
-    ('dtypes=("float32",)', 'dtypes=("fp32",)', "named 'fp32'; did you mean 'float32'?"),
-    ('{"small": (1000,), "large": (2000,)}', "{}", "sizes is empty"),
-    ('entries={"twice"', 'entries={"twise"', "did you mean 'twice'?"),
-    ("twice = Kernel", "twice = dict", "must define one `twice = Kernel("),
-    ("edges=(", "shapes={'x': 'r c'}, edges=(", "shapes asks for sizes of 2"),
-    ("edges=(", "shapes={'x': 'cols col'}, edges=(", "did you mean cols in place of col?"),
-    ("edges=(", "rank=2, edges=(", "no field rank any more; name the dimensions instead"),
-    (END, f"{END}\n)", "SyntaxError"),
-    (END, f"{END}\nimport no_such_module", "No module named 'no_such_module'"),
-]
-UNFIT = [  # a common mistake is to swap output and input, which gives zeros and no error
-    ("(x, y, np.int32(x.size))", "(y, x, np.int32(x.size))", "the output 'y' is passed as the read-only"),
-    ("np.int32(x.size)", "x.size", "give 'int n' as a NumPy scalar: np.int32(...)"),
-    ("np.int32(x.size)", "np.int64(x.size)", "wants 'int n', not np.int64; give np.int32"),
-    ("np.int32(x.size)", "np.float32(x.size)", "wants 'int n', not np.float32; give np.int32"),
-    ("lambda x, y", "lambda x, out", "entries['twice'] takes (x, out), but it is called by name with x, y"),
-    ("    pointwise", "    shapes={'x': 'n', 'y': lambda x: x[0]}, pointwise", "shapes['y'] returns 1000; return"),
-    ("    pointwise=True", "    shapes={'x': 'n', 'y': '1'}", "returns y of shape (1000,), but shapes= says (1,)"),
-    ("2 * x,", "2 * x[:1],", "returns y of shape (1,) for inputs of shape (1000,); is the kernel pointwise?"),
-    ("2 * x,\n    e", "x[:1],\n    pointwise=False, e", "y has the shape of x, (1000,), unless shapes= gives it"),
-    ("Launch((", "(lambda *a: a[0])((", "twice: its launch returns (8,); return a Launch(grid, block, args)"),
-    ("Launch((blocks(x.size, 128),)", "Launch(blocks(x.size, 128)", "twice: grid is 8; write (8,)"),
-    ("np.int32(x.size))", "np.int32(x.size)), 0.5", "twice: shared is 0.5; give a whole number of bytes"),
-    ("    reference", "    inputs=lambda *a: {'z': 1}, reference", "inputs returns z; return a dict of x"),
-    ("    reference", "    inputs=lambda *a: a[2], reference", "inputs returns a Generator; return a dict of x"),
-    ("    reference", "    shapes={'x': 'n'}, inputs=lambda *a: {'x': a[2].random((1, 9))}, reference",
-     "x (1, 9): x must have 1 dimension ('n'), got the shape (1, 9)"),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize(
-    ("old", "new", "message"), [*SPOILED, *(pytest.param(*one, marks=pytest.mark.sweep) for one in UNFIT)]
+    ("old", "new", "message"),
+    [
+        *table("spoiled_specs", "when it is loaded"),
+        *(pytest.param(*one, marks=pytest.mark.sweep) for one in table("spoiled_specs", "when it is called")),
+    ],
 )
 def test_a_spec_that_cannot_be_used_says_why(mine, old, new, message):
     assert old in SPEC
@@ -281,18 +249,7 @@ cli.main(["doctor"])
 
 @pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-@pytest.mark.parametrize(
-    ("act", "streams", "code", "says"),
-    [
-        ("print('x' * 10000)", ">/dev/full", 2, "Error: standard output: No space left on device\n"),
-        ("print('x' * 1000000)", "| true", 3, ""),
-        ("print('x', file=sys.stderr)", "2>/dev/full", 3, ""),
-        ("1 / 0", "", 2, "Error: ZeroDivisionError: division by zero; a mistake of cudalab: please report it"),
-        ("open('/none')", "", 2, "Error: /none: No such file or directory\n"),
-        ("(_ for _ in ()).throw(OSError('odd'))", "", 2, "Error: OSError: odd\n"),
-        ("__import__('threading').Thread(target=lambda: __import__('time').sleep(60)).start()", "", 3, ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("act", "streams", "code", "says"), table("ends", "of a command", str, str, int, str))
 def test_neither_streams_nor_mistakes_nor_threads_make_an_exit_code_that_is_a_verdict(
     tmp_path, act, streams, code, says
 ):
@@ -318,14 +275,7 @@ def test_a_current_folder_that_is_gone_is_said_to_be(tmp_path, monkeypatch):
     assert "the current folder does not exist any more: cd to another" in refused("check", "./mine.py")
 
 
-@pytest.mark.parametrize(
-    ("statuses", "code"),
-    [
-        ("host ok, copy ceiling", 0), ("host ok, torch_eager IMPOSSIBLE", 1), ("host WRONG, numpy ok", 1),
-        ("host IMPOSSIBLE, numpy error", 2), ("host ok, triton skipped", 0), ("host ok, triton WRONG", 0),
-        ("triton WRONG, numpy ok", 1), ("host skipped, numpy WRONG", 1), ("pycuda ok, numpy WRONG, triton error", 2),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("statuses", "code"), table("ends", "of rows", str, int))
 def test_the_exit_code_says_what_is_wrong(statuses, code):
     """Roundings and special values of a library say nothing of the `.cu`; they count where no entry ran."""
     rows, near = [row.split() for row in statuses.split(", ")], record.Parity(ok=False, n=9, wrong=3, close=True)

@@ -6,12 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.shell_completion import FishComplete, ZshComplete
 from click.testing import CliRunner
 from commands import invoke, ran
+from example import example
+from tables import table
 
 from cudalab.cli import COMPLETE, main
 from cudalab.cli.complete import Bash
@@ -43,71 +44,17 @@ def offered(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("shell", [ZshComplete, FishComplete, Bash])
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("cudalab be", ["bench"]),
-        ("cudalab bench ge", ["gelu", "gelu_backward", "gelu_tanh"]),
-        ("cudalab bench gelu pl", ["plus_one"]),
-        ("cudalab bench ./mi", ["file"]),
-        ("cudalab show r", ["file"]),
-        ("cudalab bench gelu -o r", ["file"]),
-        ("cudalab check gelu --resume r", ["file"]),
-        ("cudalab compare old.json n", ["file"]),
-        ("cudalab convert i", ["file"]),
-        ("cudalab report a.json b", ["file"]),
-        ("cudalab bench --baseline m", ["file"]),
-        ("cudalab crossover numpy torch_e", ["torch_eager"]),
-        ("cudalab bench --bud", ["--budget"]),
-        ("cudalab bench --modes la", ["launch"]),
-        ("cudalab bench --modes launch,", ["launch,graph", "launch,api", "launch,energy", "launch,sustained"]),
-        ("cudalab bench --device c", ["cpu", "cuda"]),
-        ("cudalab bench --format m", ["markdown"]),
-        ("cudalab bench gelu --dtypes bf", ["bfloat16"]),
-        ("cudalab bench plus_one --dtypes float32,i", ["float32,int32"]),
-        ("cudalab bench gelu --sizes x", ["xlarge"]),
-        ("cudalab bench gelu --sizes small,l", ["small,large"]),
-        ("cudalab bench mine.py --sizes t", ["tall"]),
-        ("cudalab bench ./mine.cu --dtypes f", ["float64"]),
-        ("cudalab bench no_such.py --sizes t", []),
-        ("cudalab bench broken.py --sizes t", []),
-        ("cudalab bench --only torch_e", ["torch_eager"]),
-        ("cudalab check --skip numpy,ho", ["numpy,host"]),
-        ("cudalab completion z", ["zsh"]),
-        ("cudalab study gra", ["graphs"]),
-        ("cudalab study list gra", ["graphs"]),
-        ("cudalab study ./x", ["file"]),
-        ("cudalab selftest --device a", ["auto"]),
-    ],
-)
+@pytest.mark.parametrize(("line", "found"), table("completion", "offers", str, str.split))
 def test_offers(offered, line, found, shell):
     assert offered(line, shell) == found
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("cudalab bench gelu --only numpy,pycuda:gelu_v", ["numpy,pycuda:gelu_vec"]),
-        ("cudalab bench mine.py --only host:", ["host:one", "host:two"]),
-        ("cudalab bench gelu --only torch_eager:", []),
-        ("cudalab bench gelu --only nothing:", []),
-    ],
-)
+@pytest.mark.parametrize(("line", "found"), table("completion", "entries after a colon", str, str.split))
 def test_entries_after_a_colon(offered, line, found):
     assert offered(line) == found
 
 
-@pytest.mark.parametrize(
-    ("words", "cut", "last"),
-    [
-        (["--only", "pycuda", ":"], "pycuda:", "pycuda:"),
-        (["--only", "a,pycuda", ":", "gelu_v"], "a,pycuda:", "a,pycuda:gelu_v"),
-        (["--only", "pycuda", ":", "a,host", ":", "b"], "pycuda:a,host:", "pycuda:a,host:b"),
-        (["--only", "=", "pyc"], "", "pyc"),
-        (["--only", "="], "", ""),
-        (["--only", "pycuda:"], "", "pycuda:"),  # a user whose bash does not cut at colons
-    ],
-)
+@pytest.mark.parametrize(("words", "cut", "last"), table("completion", "words that bash has cut", str.split, str, str))
 def test_words_that_bash_has_cut(monkeypatch, words, cut, last):
     monkeypatch.setenv("COMP_WORDS", "\n".join(["cudalab", "bench", *words]))
     monkeypatch.setenv("COMP_CWORD", str(1 + len(words)))
@@ -158,9 +105,7 @@ def test_every_help_has_an_example_and_exit_codes(name):
 
 
 def test_a_spec_beside_a_folder_of_its_name_is_meant(tmp_path):
-    example = Path("bench/examples")
+    example(tmp_path)
     (tmp_path / "softmax").mkdir()
-    for name in ("softmax.cu", "softmax.py"):
-        shutil.copy(example / name, tmp_path)
     done = invoke("check", f"{tmp_path}/softmax", "--only", "none")
     assert "no backend or entry named 'none'" in done.output

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from commands import invoke, ran
+from example import EXAMPLE, example
+from tables import table
 
 import cudalab
 from cudalab.base.bounded import Stopped
@@ -22,7 +24,6 @@ from cudalab.engine.groups import Group
 from cudalab.results import record
 from cudalab.spec.dtype import dtype
 
-EXAMPLE = Path(__file__).parents[2] / "bench" / "examples" / "softmax.py"
 QUICK = ("--device", "cpu", "--only", "host,numpy", "-q")
 
 
@@ -53,10 +54,7 @@ def test_it_is_no_success_if_no_entry_ran(monkeypatch, tmp_path, command, variab
 
 def too_strict(folder):
     """The example with a budget that no library meets."""
-    spec = folder / "softmax.py"
-    spec.write_text(EXAMPLE.read_text().replace("Budget(64", "Budget(0"))
-    spec.with_suffix(".cu").write_text(EXAMPLE.with_suffix(".cu").read_text())
-    return spec
+    return example(folder, "Budget(64", "Budget(0", ".py")
 
 
 @pytest.mark.process
@@ -89,10 +87,9 @@ def without_nvcc(monkeypatch, folder):
 
 def pausing(folder, instruction):
     """The example with inline PTX, which no CPU runs."""
-    spec = folder / "softmax.py"
-    spec.write_text(EXAMPLE.read_text())
-    text = EXAMPLE.with_suffix(".cu").read_text()
-    spec.with_suffix(".cu").write_text(text + f'\n__device__ void pause() {{ asm("{instruction};"); }}\n')
+    spec = example(folder)
+    with spec.with_suffix(".cu").open("a") as file:
+        file.write(f'\n__device__ void pause() {{ asm("{instruction};"); }}\n')
     return spec
 
 
@@ -183,22 +180,7 @@ streams.as_program(work)
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("spec", "code"),
-    [
-        ("atexit.register(lambda: os._exit(0))", 1),
-        ("atexit.register(os._exit, 0)", 1),
-        ("atexit.register(time.sleep, 60)", 1),
-        ("thread = threading.Thread(target=os._exit, args=(0,)); thread.start(); thread.join()", 1),
-        ("threading.Thread(target=time.sleep, args=(60,)).start()", 1),
-        ("os.fork() or time.sleep(60)", 1),  # it has the pipes
-        ("os._exit(0)", 2),
-        ("raise KeyboardInterrupt", 130),
-        ("for number in 0, 1, 2: os.close(number)\n    streams.open_closed(); os.write(2, b'0')", 1),
-        ("sys.stdout.close(); sys.stderr = None; print('a print')", 1),
-        ("sys.stdout = io.TextIOWrapper(sys.stdout.buffer); sys.stdout = sys.__stderr__; print('a print')", 1),
-    ],
-)
+@pytest.mark.parametrize(("spec", "code"), table("ends", "of a spec", str, int))
 def test_nothing_that_a_spec_leaves_behind_changes_how_a_command_ends(spec, code):
     words = [sys.executable, "-c", AS_PROGRAM.format(spec)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)

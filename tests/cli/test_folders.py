@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import invoke, ran
+from tables import table
 
 import cudalab
 from cudalab.base.errors import InputError, NotFound, SpecError
@@ -113,20 +114,7 @@ def test_a_folder_where_one_kernel_is_needed(mine):
     assert "Missing argument 'KERNEL...'" in invoke("inspect").output
 
 
-@pytest.mark.parametrize(
-    ("there", "asked", "meant"),
-    [
-        (["groupnorm.py"], "groupnrm", "did you mean './groupnorm.py'?"),
-        (["groupnorm.cu"], "groupnrm", "did you mean './groupnorm.cu'?"),
-        (["groupnorm.cu", "groupnorm.py"], "groupnorm", "did you mean './groupnorm.py'?"),
-        (["groupnorm.cu", "gelu_mine.txt"], "gelo", "did you mean 'gelu'? "),
-        (["groupnorm.cu", "groupnorm.py"], "./groupnrm.cu", "did you mean {folder}/groupnorm.py?"),
-        (["groupnorm.cu"], "groupnorm.cu", "write one: cudalab new {folder}/groupnorm.cu"),
-        ([], "groupnrm", "a kernel of your own is named by its path, such as ./groupnrm.py"),
-        ([], "gone/groupnrm.py", "no spec at {folder}/gone/groupnrm.py"),
-        (["pipe.py|"], "pipe.py", "{folder}/pipe.py is not a regular file; put the spec itself there"),
-    ],
-)
+@pytest.mark.parametrize(("there", "asked", "meant"), table("unknown_names", "meant", str.split, str, str))
 def test_an_unknown_name_may_mean_a_file_of_the_folder(tmp_path, monkeypatch, there, asked, meant):
     for name in there:
         (os.mkfifo if name.endswith("|") else Path.touch)(tmp_path / name.rstrip("|"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import invoke
+from tables import table
 
 from cudalab.base import stats
 from cudalab.base.errors import InputError
@@ -92,14 +93,7 @@ def test_on_a_cpu_the_gate_says_that_the_kernel_was_not_timed(tmp_path):
     assert "not timed" not in only_numpy.stdout.splitlines()[-1] + only_numpy.stderr
 
 
-@pytest.mark.parametrize(
-    ("asked", "modes"),
-    [
-        ((), "launch,api"),
-        (("--energy",), "launch,api,energy"),
-        (("--energy", "--sustained", "--modes", "launch"), "launch,energy,sustained"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "modes"), table("gate", "modes", str.split, str))
 def test_loads_are_measured_beside_the_modes_of_the_baseline(monkeypatch, tmp_path, asked, modes):
     old = report_runs.timed()
     old.options |= {"kernels": ["gelu"], "modes": "launch,api"}

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 from pathlib import Path
 
 import pytest
 from commands import invoke, ran, refused
+from tables import table
 
 from cudalab.base.errors import InputError
 from cudalab.spec import find, python_source
 from cudalab.spec.dtype import dtype
 
-ADD = """
-// __global__ void commented_out(float* y);
-extern "C" __global__ void vadd(const float* a, const float *b, float* __restrict__ c, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) c[i] = a[i] + b[i];
-}
-template <typename T> __global__ void helper(T* x) {}
-"""
-ROWS = """
-#include <cuda_fp16.h>
-__global__ void scale(const __half* x, const float* w, __half* out, int rows, int cols, float bias) {
-    for (int c = threadIdx.x; c < cols; c += blockDim.x)
-        out[blockIdx.x * cols + c] = __float2half(__half2float(x[blockIdx.x * cols + c]) * w[c] + bias);
-}
-"""
+DATA = Path(__file__).parents[1] / "data"
+MADE = DATA / "made"
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +50,7 @@ def fill(path, *changes):
 
 
 def test_it_says_what_it_wrote_and_what_is_to_fill_in():
-    Path("vadd.cu").write_text(ADD)
+    shutil.copy(MADE / "vadd.cu", "vadd.cu")
     run = ran("new", "vadd.cu")
     holes = Path("vadd.py").read_text().count("TODO")
     assert run.output == f"wrote vadd.py\nfill in the {holes} places marked TODO, then: cudalab check ./vadd.py\n"
@@ -70,7 +59,7 @@ def test_it_says_what_it_wrote_and_what_is_to_fill_in():
 @pytest.mark.sweep
 def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes():
     Path("mine").mkdir()
-    Path("mine/scale.cu").write_text(ROWS)
+    shutil.copy(MADE / "scale.cu", "mine")
     ran("new", "mine/scale")
     fill("mine/scale.py", (hole("scale"), "return x * w + bias"))
     check = ("check", "./mine/scale.py", "--device", "cpu", "--only", "host")
@@ -83,7 +72,7 @@ def test_a_spec_for_rows_has_inputs_of_their_own_dtypes_and_shapes():
     ran(*check)
 
 
-SIGNATURES = Path(__file__).parents[1] / "data" / "signatures"  # of llm.c, of tutorials and of libraries
+SIGNATURES = DATA / "signatures"  # of llm.c, of tutorials and of libraries
 
 
 def named(rest):
@@ -172,31 +161,8 @@ def test_a_name_of_the_lab_or_of_python_does_not_break_the_spec():
     runpy.run_path("k.py")
 
 
-MODEL = '''
-import torch
-from torch.utils.cpp_extension import load_inline
-raise SystemExit("this file is never run")
-THREADS = 128
-HEAD = r"#include <torch/extension.h>" "\\n"
-source = HEAD + f"""
-__global__ void twice(const float* x, float* y, int n) {{
-    int i = blockIdx.x * {THREADS} + threadIdx.x;
-    if (i < n) y[i] = 2 * x[i];
-}}
-torch::Tensor run(torch::Tensor x) {{
-    auto y = torch::empty_like(x);
-    twice<<<(x.numel() + {THREADS - 1}) / {THREADS}, {THREADS}>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
-    return y;
-}}
-"""
-class Model(torch.nn.Module):
-    def __init__(self):
-        self.ext = load_inline("twice-ext", cpp_sources=["torch::Tensor run(torch::Tensor x);"], cuda_sources=[source])
-'''
-
-
 def test_the_cuda_code_of_a_python_file_becomes_a_cu_with_its_spec():
-    Path("model.py").write_text(MODEL)
+    shutil.copy(MADE / "model.txt", "model.py")
     assert f"write both: cudalab new {Path('model.py').resolve()}" in refused("check", "model.py")  # which is not run
     run = ran("new", "model.py")
     assert "wrote twice_ext.cu: cuda_sources of load_inline" in run.stderr and "of model.py\n" in run.stderr
@@ -228,17 +194,7 @@ def test_a_spec_may_write_its_own_cu_and_other_files_with_code_are_told_what_to_
     assert f"write both: cudalab new {Path('other.py').resolve()}" in refused("check", "other.py")
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("import x\nRawModule(code=open('k.cu').read())", "p.py:2: the value of \"open('k.cu').read()\" is not"),
-        ("K = f'{N} __global__ void f(float* y) {{}}'\nRawKernel(K, 'f')", "p.py:1: the value of 'N' is not written"),
-        ("K = K\nRawKernel(K, 'f')", "p.py:1: K depends on itself"),
-        ("n = 1", "p.py has no string with a __global__ function"),
-        ("def", "p.py:1: it is not valid Python"),
-        ("SourceModule('__global__ void f(const float* x) {}')", "f.cu: no __global__ function writes to an array"),
-    ],
-)
+@pytest.mark.parametrize(("code", "said"), table("new", "files of Python"))
 def test_a_python_file_whose_code_cannot_be_read_is_refused_and_nothing_written(code, said):
     Path("p.py").write_text(code)
     assert said in refused("new", "p.py")

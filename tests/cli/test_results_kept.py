@@ -12,22 +12,20 @@ import click
 import pytest
 from click.testing import CliRunner
 from commands import invoke, ran
+from example import EXAMPLE, example
 
 import cudalab
 from cudalab.cli import measure
 from cudalab.engine import session
 from cudalab.results import file
 
-EXAMPLE = Path(__file__).parents[2] / "bench" / "examples" / "softmax.py"
 QUICK = ("--device", "cpu", "--only", "numpy", "--sizes", "8x33")
 
 
 def spec_that(folder, does):
     """A copy of the example that does something when it is imported."""
-    spec = folder / "mine" / "softmax.py"
-    spec.parent.mkdir()
-    spec.write_text(f"{EXAMPLE.read_text()}\n{does}\n")
-    spec.with_suffix(".cu").write_text(EXAMPLE.with_suffix(".cu").read_text())
+    spec = example(folder / "mine")
+    spec.write_text(f"{spec.read_text()}\n{does}\n")
     return spec
 
 

@@ -14,8 +14,10 @@ import subprocess
 import sys
 import termios
 import time
+from ast import literal_eval
 
 import pytest
+import tables
 import twice
 from click import Context
 
@@ -449,24 +451,7 @@ class Stream(io.StringIO):
         return self.named
 
 
-@pytest.mark.parametrize(
-    ("tty", "variables", "colored", "lives"),
-    [
-        (True, {}, True, True),
-        (False, {}, False, False),
-        (True, {"NO_COLOR": "1"}, False, True),
-        (True, {"NO_COLOR": ""}, True, True),
-        (True, {"TERM": "dumb"}, False, False),
-        (True, {"TERM": ""}, False, False),
-        (True, {"CLICOLOR": "0"}, False, True),
-        (False, {"FORCE_COLOR": "1"}, True, False),
-        (False, {"FORCE_COLOR": "0"}, False, False),
-        (False, {"CLICOLOR_FORCE": "1"}, True, False),
-        (True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, True),
-        (True, {"CI": "1"}, True, False),
-        (True, {"CI": "false"}, True, True),
-    ],
-)
+@pytest.mark.parametrize(("tty", "variables", "colored", "lives"), tables.table("terminal", "streams", literal_eval))
 def test_colours_and_lines_that_can_be_written_over(plain, tty, variables, colored, lives):
     for name, value in variables.items():
         plain.setenv(name, value)
@@ -507,13 +492,7 @@ def test_a_text_beside_a_name_is_indented_where_there_is_room(monkeypatch, colum
     assert all(line.startswith(" " * indent + "word") for line in lines[1:])
 
 
-@pytest.mark.parametrize(
-    ("columns", "shown"),
-    [
-        ("40", "stopped after 1 of 3 groups; continue\nwith:\ncudalab bench gelu --resume a_long_name.json\n"),
-        ("140", "stopped after 1 of 3 groups; continue with: cudalab bench gelu --resume a_long_name.json\n"),
-    ],
-)
+@pytest.mark.parametrize(("columns", "shown"), tables.table("terminal", "a command to copy"))
 def test_a_command_to_copy_is_in_one_piece(monkeypatch, capsys, columns, shown):
     monkeypatch.setenv("COLUMNS", columns)
     with pytest.raises(SystemExit) as stop:

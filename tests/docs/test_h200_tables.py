@@ -9,6 +9,7 @@ import pytest
 import readme_tables
 from msgspec.structs import replace
 from pages import card, committed, errors, kernel, peers
+from tables import table
 
 from cudalab.base.stats import FASTER, SAME, SLOWER
 from cudalab.report.results import Results
@@ -168,16 +169,7 @@ def test_every_entry_of_the_lab_has_an_idea():
     assert [name for one, name in entries if not kernel.idea(kernel.texts(one), name)] == []
 
 
-@pytest.mark.parametrize(
-    ("above", "said"),
-    [
-        ("// Reads 2 * x[i] if a < b, as `c * d`. Then more.\n", "Reads 2 \\* x\\[i] if a &lt; b, as `c * d`."),
-        ("// On two\n// lines\n#define N 8\n\nconstexpr int M = 2;  // of N\n\n", "On two lines"),
-        ("// Of another.\n__device__ int f() {\n    return 1;\n}\n\n", ""),
-        ("// Of the file.\n#include <a.h>\n/* no such comment */\n", ""),
-        ("//\n", ""),
-    ],
-)
+@pytest.mark.parametrize(("above", "said"), table("pages", "ideas"))
 def test_the_idea_is_the_first_sentence_of_the_comment_above_an_entry(above, said):
     text = f'// Head.\nint n = 0;\n{above}extern "C" __global__ void __launch_bounds__(256)\n    k(float* x) {{}}\n'
     assert kernel.idea([text], "k") == said and kernel.idea([text], "other") == ""

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
 from messages import READERS, has_words, of_c, of_python, of_script, of_template, reader
+from tables import table
 
 HEADERS = Path(__file__).parents[2] / "cudalab" / "host" / "include"
 
 
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ('raise E(f"no file {path} here; give another")', ["no file {} here; give another"]),
-        ('x = "two" + " words and " + name', ["two words and {}"]),
-        ('f("key"); g("a-b.c"); h("%s %d")', []),
-        ('def f():\n    """Says what it does."""\n    return "what it returns"', ["what it returns"]),
-        ('@click.command("x")\ndef f():\n    """Says what it does."""', ["Says what it does."]),
-        ("f\"{g('inner words here')} outer words\"", ["{} outer words", "inner words here"]),
-    ],
-)
+@pytest.mark.parametrize(("source", "found"), table("pages", "texts", str, literal_eval))
 def test_words_of_python_are_found(source, found):
     assert list(of_python(source)) == found
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tables import table
 
 HEAVY = {"torch", "cupy", "pycuda", "triton", "scipy", "pandas", "cuda"}
 SCRIPT = """
@@ -20,17 +21,7 @@ print(len(sys.modules) - before, sorted({heavy} & {{m.partition('.')[0] for m in
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("work", "most"),
-    [
-        ("import cudalab", 20),
-        ("from cudalab.cli import main; main(['--help'])", 190),
-        ("from cudalab.cli import main; main(['bench', '--help'])", 190),
-        ("from cudalab.cli import main; main(['list'])", 410),
-        ("from cudalab.cli import main; main(['study', 'list'])", 540),
-        ("from cudalab.kernels.gelu import gelu", 340),
-    ],
-)
+@pytest.mark.parametrize(("work", "most"), table("imports", "modules", str, int))
 def test_modules(work, most):
     script = SCRIPT.format(work=work, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -8,21 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import table
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.process
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not on PATH")
-@pytest.mark.parametrize(
-    ("target", "driver", "stages"),
-    [
-        ("bench", "", ["torch", "report", "inspect"]),
-        ("lint", "", ["torch", "report", "inspect", "test", "dev"]),
-        ("bench", "13", ["torch", "report", "inspect", "cuda13"]),
-        ("bench", "13 toolkit", ["torch", "report", "inspect", "cuda13"]),
-    ],
-)
+@pytest.mark.parametrize(("target", "driver", "stages"), table("make", "stages", str, str, str.split))
 def test_each_stage_is_named_before_pip_runs(tmp_path, target, driver, stages):
     command = ["make", "--no-print-directory", "-n", target, f"VENV={tmp_path}", f"DRIVER={driver}"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

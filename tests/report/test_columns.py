@@ -9,17 +9,13 @@ import re
 
 import pytest
 from msgspec.structs import replace
-from report_runs import timed
+from report_runs import group, timed
 
 from cudalab import report
 from cudalab.report import below_tables, check_table, columns
 from cudalab.report.html import figures, findings, page
 from cudalab.results import nvbench_file, pytest_benchmark_file, record
 from cudalab.results.record import Parity
-
-
-def group(run, size="xlarge"):
-    return [case for case in run.cases if case.size == size]
 
 
 def cells(run, label, size="xlarge"):

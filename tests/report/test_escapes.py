@@ -11,6 +11,7 @@ import pytest
 from commands import invoke, ran
 from fuzzing import whole
 from mutations import clean
+from tables import table
 
 from cudalab import Results, report
 from cudalab.base.errors import SpecError
@@ -75,13 +76,7 @@ def test_a_wrong_argument_is_repeated_without_its_control_characters():
         clean(done.output)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("<script>x</script>", "&lt;script>x&lt;/script>"), ("a & b", "a &amp; b"), ("&lt;b>", "&amp;lt;b>"),
-     ("**b** `c`", r"\*\*b\*\* \`c\`"), ("[x](http://y)", r"\[x\](http://y)"), ("![x](y)", r"!\[x\](y)"),
-     ("gelu_vec", "gelu_vec"), ("_i_ a__b", r"\_i\_ a\_\_b"), ("~~s~~", r"\~\~s\~\~"), ("12~", "12~"),
-     ("a\n\n# b", "a # b"), ("C:\\x \\<b>", r"C:\x \\&lt;b>"), ("end\\", "end\\\\")],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "said"), table("escapes", "texts in Markdown"))
 def test_markdown_and_html_in_a_text_are_shown_as_text(text, said):
     assert inline(text) == said
 

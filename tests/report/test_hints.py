@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 
 import pytest
 from msgspec.structs import replace
+from tables import table
 
 from cudalab import report
 from cudalab.report import hints
@@ -108,17 +110,7 @@ def test_a_large_relative_error_of_a_right_row_is_told_with_the_size_of_the_resu
     assert said not in report.render(run(far), "table")
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "step"),
-    [
-        ([4, 1024, 8], [1, 31, 255], 4),
-        ([64, 1024], [1, 96, 31], 64),
-        ([4, 1024], [1], 0),
-        ([4, 6], [8, 3], 0),
-        ([4, 8], [3, 129], 0),
-        ([], [1, 3], 0),
-    ],
-)
+@pytest.mark.parametrize(("right", "wrong", "step"), table("hints", "multiples", literal_eval, literal_eval, int))
 def test_an_entry_that_is_right_at_multiples_alone_is_told_how_to_say_so(right, wrong, step):
     cases = [replace(case("host:a", wrong=n in wrong), shape=(7, n), size=f"7x{n}") for n in (*right, *wrong)]
     special = replace(case("host:a", wrong=1), shape=(7, 64), size="7x64, zeros")

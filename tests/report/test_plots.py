@@ -152,12 +152,6 @@ def test_largest_errors_in_short():
     ]
 
 
-def test_nine_digits_name_a_float32():
-    for value in np.random.default_rng(0).standard_normal(1000).astype(np.float32):
-        text = check_table._float32s(f"x = {float(value)}")
-        assert np.float32(text.partition("= ")[2]) == value
-
-
 def test_lines_below_a_check_stand_kernel_by_kernel():
     """What is WRONG in one kernel does not stand below the largest errors of another."""
     cases = []

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from commands import invoke, ran, refused
-from report_runs import checked, hostile, timed
+from report_runs import checked, group, hostile, timed
 
 import cudalab
 
@@ -39,10 +39,6 @@ def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "run.json"
     timed().save(path)
     return path
-
-
-def group(run, size="xlarge"):
-    return [case for case in run.cases if case.size == size]
 
 
 def answer(run):

@@ -21,13 +21,6 @@ VIEW = '<meta name="viewport" content="width=device-width"><link rel="icon" href
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driver = browsing.started(tmp_path_factory.mktemp("profile"))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """Addresses of pages of ordinary results, of hostile ones, and of results with operations."""
     folder = tmp_path_factory.mktemp("pages")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from commands import ran, refused
-from report_runs import counted, timed
+from report_runs import counted, group, timed
 
 import cudalab
 
@@ -25,7 +25,7 @@ SLOPE, PEAKS = 2 * 3e9 * 6144 / 8, (2048 * 100 * 2e9, 256 * 100 * 2e9)  # TF32, 
 
 
 def of(run, size="xlarge"):
-    return roofline.figure(run, [case for case in run.cases if case.size == size])
+    return roofline.figure(run, group(run, size))
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_without_a_roof_there_is_no_roofline_and_a_data_sheets_clock_makes_one(h
 
 def test_an_older_file_has_the_operations_of_the_spec_if_the_kernel_is_the_same(handed):
     run = cudalab.load(H200 / "matmul.json")
-    cases = [case for case in run.cases if case.size == "small"]
+    cases = group(run, "small")
     for case in run.cases:
         case.flops, case.written = 0, None
     roofline.figure(run, cases)
@@ -128,7 +128,7 @@ def test_texts_keep_apart(each):
     more = [case for case in run.cases if case.status == "ok" and case.size == "xlarge"] * 4
     for i, case in enumerate(more := [msgspec.structs.replace(case) for case in more]):
         case.variant += str(i)
-    figure = roofline.figure(run, [case for case in run.cases if case.size == "xlarge"] + more)
+    figure = roofline.figure(run, group(run) + more)
     root = ElementTree.fromstring(figure.svg)
     width, height = float(root.get("width")), float(root.get("height"))
     places = {}
@@ -144,8 +144,7 @@ def test_texts_keep_apart(each):
 
 
 @pytest.mark.parametrize(
-    ("flops", "nbytes", "seconds"),
-    [(1, 2**62, 1e12), (2**62, 1, 1e-15), (1, 1, 1e12), (2**62, 2**62, 1e-15)],
+    ("flops", "nbytes", "seconds"), [(1, 2**62, 1e12), (2**62, 1, 1e-15), (1, 1, 1e12), (2**62, 2**62, 1e-15)]
 )
 def test_whatever_a_file_says_is_drawn(flops, nbytes, seconds):
     run = counted(sm_clock_hz=-1.0, memory_clock_hz=-5)

@@ -11,6 +11,7 @@ import time
 
 import pytest
 from fuzzing import case, whole
+from tables import table
 
 import cudalab
 from cudalab import Results, report
@@ -19,11 +20,7 @@ from cudalab.base.errors import InputError
 from cudalab.results import bounds, formats
 
 
-@pytest.mark.parametrize(
-    ("path", "what"),
-    [("/dev/full", "a device"), ("/dev/zero", "a device"), ("pipe", "a named pipe"), (".", "a folder"),
-     ("none.json", "No such file")],
-)  # fmt: skip
+@pytest.mark.parametrize(("path", "what"), table("results", "what is not a file"))
 def test_what_is_not_a_file_is_refused_at_once(tmp_path, monkeypatch, path, what):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")

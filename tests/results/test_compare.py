@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from commands import invoke, ran, refused
 from msgspec.structs import replace
+from tables import table
 
 import cudalab
 from cudalab.base.errors import CudalabError, InputError, NotFound
@@ -148,10 +149,8 @@ def test_what_the_processes_of_one_row_show_widens_other_rows_of_its_variant_and
 
 
 @pytest.mark.parametrize(
-    ("copy_by", "kernel_by", "verdict"),
-    [(1.0, 1.1, SLOWER), (1.1, 1.1, UNCLEAR), (1.1, 1.3, SLOWER), (0.9, 0.9, UNCLEAR), (1.1, 0.9, FASTER),
-     (1.1, 1.0, SAME), (1.01, 1.1, SLOWER)],
-)  # fmt: skip
+    ("copy_by", "kernel_by", "verdict"), table("results", "verdicts beside a copy", float, float, str)
+)
 def test_a_kernel_is_not_blamed_for_what_the_copy_does_too(copy_by, kernel_by, verdict):
     found = compare(run(row(), copy()), run(row(seconds=kernel_by * 300e-6), copy(copy_by * 280e-6)))
     assert verdicts(found) == {"pycuda:a": verdict, "copy": SAME if abs(copy_by - 1) < 0.03 else MOVED}

@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import invoke
+from fuzzing import case, whole
+from tables import table
 
 import cudalab
 from cudalab import report
@@ -28,7 +30,7 @@ from cudalab.report.results import Results
 from cudalab.results import formats, pytest_benchmark_file, schema
 from cudalab.results import record as results
 from cudalab.results.file import writable
-from cudalab.results.record import Case, ErrorCurve, Machine, Parity
+from cudalab.results.record import ErrorCurve, Machine, Parity
 from cudalab.timing import rounds
 from cudalab.timing.events import COLD
 
@@ -36,22 +38,10 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "results-file.md"
 
 
-def case(backend, scale=1.0, size="small", kinds=("cold", "hot", "graph", "graph_cold", "call"), **more):
-    times = {kind: [[scale * 1e-6 * (1 + 0.01 * i), scale * 1.1e-6] for i in range(4)] for kind in kinds}
-    given = {
-        "shape": (1, 3, 4),
-        "dtype": "float32",
-        "backend": backend,
-        "parity": Parity(ok=True, n=12, max_ulp=1.5, worst="[1] got 1, want 2"),
-        "nbytes": 4800,
-        "times": times,
-    }
-    return Case("gelu", size, **{**given, **more})
-
-
 @pytest.fixture
 def run():
-    cases = [
+    found = whole()
+    found.cases = [
         case("torch_eager", 10, cross={"nvbench cold": 1e-5}, composed=True),
         case("pycuda", 2, variant="gelu_vec", costs={"bind": 1.0}, notes=["a, note", 'with "quotes"\nand lines']),
         case("copy", 1.9, status=results.CEILING, parity=None, condition={"sm_hz": 1e9, "throttled": "power cap"}),
@@ -61,12 +51,10 @@ def run():
         case("torch_eager", 30, size="100"),
         case("triton", 7, size="100", shape=()),
     ]  # fmt: skip
-    machine = Machine("cuda", "NVIDIA Test", {"l2_bytes": 2**26, "compute_capability": "9.0"}, {"torch": "2.11"})
-    options = {"kernels": ["gelu"], "modes": "launch,graph", "timeout": math.inf, "budget": 1.0}
-    return Results(
-        results.FORMAT, results.VERSION, "2026-01-01T00:00:00+00:00", options, machine, "", {"gelu.cu": "00"},
-        {"empty kernel": [3e-6]}, cases, {"total": 9.0}, complete=False,
-    )  # fmt: skip
+    found.machine.name, found.no_gpu = "NVIDIA Test", ""
+    found.machine.details["compute_capability"] = "9.0"
+    found.options["timeout"] = math.inf
+    return found
 
 
 def without_what_csv_lacks(run):
@@ -167,8 +155,6 @@ def test_pandas_in_and_out_and_frames_that_cannot_be_a_run(run, tmp_path):
     assert Results.from_frame(frame) == expected
     assert Results.from_frame(pandas.read_csv(tmp_path / "r.csv")) == expected
     assert Results.from_frame(pandas.DataFrame(frame.to_dict("list")).sample(frac=1, random_state=0)).complete is False
-    pytest.importorskip("pandas")
-    frame = run.to_frame(samples=True)
     for broken, message in (
         (run.to_frame(), r"has no column .*to_frame\(samples=True\)"),
         (frame.head(0), "no rows"),
@@ -185,7 +171,7 @@ def test_a_file_that_was_cut_off_says_so_and_is_salvaged(run, tmp_path, form):
     path, mended, data = tmp_path / "r.out", tmp_path / "mended.json", formats.encoded(run, form)
     second = data.index(b'"100"')  # the first case of the second group
     number = data.rindex(b"e-") + 2  # in the middle of one
-    for cut, whole in (
+    for cut, count in (
         (second - 10, 0), (second + 50, 0), (data.rindex(b"triton"), 5), (number, 5), (len(data) - 30, 5)
     ):  # fmt: skip
         path.write_bytes(data[:cut])
@@ -194,7 +180,7 @@ def test_a_file_that_was_cut_off_says_so_and_is_salvaged(run, tmp_path, form):
         before = path.read_bytes()
         assert converted(path, mended, "--salvage").exit_code == 0
         kept = cudalab.load(mended)
-        assert kept.cases == run.cases[:whole]  # not of the last group that has begun
+        assert kept.cases == run.cases[:count]  # not of the last group that has begun
         assert (kept.complete, kept.created, kept.options) == (False, run.created, run.options)
         assert path.read_bytes() == before
 
@@ -204,7 +190,6 @@ def test_json_lines_that_are_cut_off_between_lines_or_have_a_bad_one(run, tmp_pa
     path.write_bytes(b"\n".join(formats.encoded(run, "jsonl").split(b"\n")[:4]))
     with pytest.raises(InputError, match="seems cut off: it has 3 of 7 cases"):
         cudalab.load(path)
-    path = tmp_path / "r.jsonl"
     lines = formats.encoded(run, "jsonl").split(b"\n")
     for broken, message in (
         (b"{]", "line 3: JSON is malformed"),
@@ -262,7 +247,7 @@ def test_export_for_pytest_benchmark(run):
     ours = by_name["gelu-small-float32-cold::pycuda:gelu_vec"]
     assert ours["group"] == "gelu-small-float32-cold"
     assert ours["stats"]["median"] == run.cases[1].median("cold")
-    assert ours["stats"]["rounds"] == len(ours["stats"]["data"]) == 8
+    assert ours["stats"]["rounds"] == len(ours["stats"]["data"]) == 12
     assert {"name", "param", "params", "extra_info", "options"} <= set(ours)
     assert all(b["params"]["kind"] in b["group"] for b in tree["benchmarks"])
 
@@ -291,7 +276,7 @@ def test_export_for_nvbench(run):
         assert values[tag]["type"] == "float64"
         assert isinstance(values[tag]["value"], str)
         assert float(values[tag]["value"]) == pytest.approx(value)
-    assert values["nv/cold/sample_size"] == {"name": "value", "type": "int64", "value": "8"}
+    assert values["nv/cold/sample_size"] == {"name": "value", "type": "int64", "value": "12"}
     for odd in ("\u00b2", "9" * 5000, "x"):
         run.machine.details["compute_capability"] = odd
         assert "sm_version" not in json.loads(formats.encoded(run, "nvbench"))["devices"][0]
@@ -335,26 +320,14 @@ def test_json_on_standard_output_is_utf_8_whatever_the_encoding(run, tmp_path, c
     assert done.stdout.strip() == run.to_json().strip()
 
 
-def test_what_would_be_lost_is_not_replaced(run, tmp_path):
-    source = tmp_path / "r.json"
-    run.save(source)
+def test_what_would_be_lost_is_not_replaced(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run.save("r.json")
     (tmp_path / "notes.csv").write_text("mine,yours\n1,2\n")
     (tmp_path / "real.json").write_text('{"machine_info": {}, "benchmarks": []}')
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
-    for arguments, message in (
-        ((source, tmp_path / "notes.csv"), "will not replace"),
-        ((source, tmp_path / "real.json", "--to", "pytest-benchmark"), "not an earlier export of cudalab"),
-        ((source, source, "--to", "nvbench"), "not an earlier export of cudalab"),
-        ((source, source, "--to", "csv"), "holds more of a run than a CSV does"),
-        ((source, tmp_path / "r.txt"), "does not say which format; add --to json|jsonl|csv|pytest-benchmark|nvbench"),
-        ((source, "-"), "does not say which format"),
-        ((source, tmp_path / "no" / "r.csv"), "mkdir -p"),
-        ((source, tmp_path), "say which format"),
-        ((tmp_path / "none.json", tmp_path / "x.csv"), "cannot read"),
-        ((tmp_path / "notes.csv", tmp_path / "x.json"), "cannot be read back"),
-        ((source, tmp_path / "x.csv", "--to", "parquet"), "is not one of"),
-    ):
-        done = converted(*arguments)
+    for words, message in table("results", "conversions that are refused", str.split, str):
+        done = converted(*words)
         assert done.exit_code == 2
         assert message in done.output.replace("\n", " ")
     assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
+from tables import table
 
 from cudalab.results import limit, record
 from cudalab.results.file import load
@@ -74,20 +76,7 @@ def test_the_least_time(one, kinds, seconds):
 
 
 # TFLOP/s of dense matrices as the data sheets have them, at the clock that they name.
-SHEETS = [
-    ("A100", 1.41e9, {"float16": 312, "float32": 156, "float64": 19.5}),
-    ("H100", 1.83e9, {"bfloat16": 989.4, "float32": 494.7}),
-    ("H100", 1.98e9, {"float64": 66.9}),
-    ("B200", 1.856e9, {"float16": 2250}),
-    ("L40S", 2.52e9, {"float16": 362, "float32": 183}),
-    ("A10", 1.695e9, {"float16": 125, "float32": 62.5}),
-    ("T4", 1.59e9, {"float16": 65, "float32": 8.1}),
-    ("RTX4090", 2.52e9, {"float16": 330.3}),
-    ("RTX5090", 2.407e9, {"float16": 419}),
-]
-
-
-@pytest.mark.parametrize(("card", "clock", "rates"), SHEETS)
+@pytest.mark.parametrize(("card", "clock", "rates"), table("limit", "sheets", str, float, literal_eval))
 def test_the_rates_are_those_of_the_data_sheets(card, clock, rates):
     of = ARCHITECTURES[CARDS[card].architecture]
     for name, teraflops in rates.items():
@@ -215,15 +204,7 @@ def test_a_tenth_of_what_was_measured_at_xlarge_is_impossible(path):
         assert one.status == record.IMPOSSIBLE
 
 
-@pytest.mark.parametrize(
-    ("times", "said"),
-    [
-        ({"hot": 150e-6}, "a run takes 150 µs hot and 900 µs cold; caches explain a time of 2"),
-        ({"graph": 150e-6}, "a run takes 150 µs graph and 900 µs cold"),
-        ({"graph_cold": 500e-6}, "a run takes 500 µs graph cold and 900 µs cold; caches explain a time of 62"),
-        ({"hot": 260e-6, "graph": 240e-6, "graph_cold": 800e-6}, ""),
-    ],
-)
+@pytest.mark.parametrize(("times", "said"), table("limit", "batches", literal_eval, str))
 def test_what_runs_of_a_batch_can_save_by_finding_results_is_bounded(times, said):
     one = case(900e-6, read=8 * MIB, written=8 * MIB)
     times = {"cold": 900e-6, **times}

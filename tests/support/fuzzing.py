@@ -81,8 +81,11 @@ def at_most(seconds: float):
 
 def case(backend, scale=1.0, kinds=("cold", "hot", "graph", "graph_cold", "call"), **more):
     times = {kind: [[scale * 1e-6 * (1 + 0.001 * i)] * 3 for i in range(4)] for kind in kinds}
-    given = {"parity": Parity(ok=True, n=12, max_ulp=1.5, worst="[1] got 1, want 2", rel_l2=1e-7), "nbytes": 4800}
-    return Case("gelu", "small", (1, 3, 4), "float32", backend, **{"times": times, **given, **more})
+    given = {
+        "size": "small", "shape": (1, 3, 4), "nbytes": 4800, "times": times,
+        "parity": Parity(ok=True, n=12, max_ulp=1.5, worst="[1] got 1, want 2", rel_l2=1e-7),
+    }  # fmt: skip
+    return Case("gelu", dtype="float32", backend=backend, **{**given, **more})
 
 
 def whole(device="cuda", timed=True):

@@ -90,6 +90,11 @@ def hostile() -> Results:
     return run
 
 
+def group(run: Results, size: str = "xlarge") -> list[Case]:
+    """The cases of a size."""
+    return [case for case in run.cases if case.size == size]
+
+
 def _times(rng: random.Random, seconds: float) -> dict[str, list[list[float]]]:
     """Ten rounds of each kind, with noise of half a per cent."""
     kinds = {"cold": 1.0, "hot": 0.98, "graph": 0.95, "call": 0.5}

@@ -8,43 +8,23 @@ from math import prod
 import numpy as np
 import pytest
 from commands import invoke, refused
+from standing_in import StandIn
 
 import cudalab
 from cudalab.base.errors import CudalabError
 from cudalab.engine import session
-from cudalab.engine.messages import Ready
 from cudalab.engine.rows import row
 from cudalab.report.crossover import sentences
 from cudalab.results import record
-from cudalab.results.record import Machine
 from cudalab.tools.crossover.bisect import between, crossover
 
 ONE, OTHER = "pycuda:gelu_vec", "torch_native"
 
 
-class Worker:
-    """Stands in for the processes: `times(label, elements)` seconds, or a status in place of a time."""
+class Worker(StandIn):
+    """`times(label, elements)` seconds, or a status in place of a time."""
 
     noise = 0.002
-    count, most, turn = 1, 1, 0
-    device = "cuda"
-
-    def __init__(self, setup, selection, timeout, progress, quiet):
-        self.setup, self.selection, self.wall = setup, selection, {}
-        self.ready = Ready(Machine(self.device, "an abacus"), "no GPU here", {}, {})
-        self.rng = np.random.default_rng(0)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def labels(self, group):
-        return [v.label for v in self.selection.variants(group, self.device)]
-
-    def glimpses(self):
-        return {}
 
     def cases(self, group, timed=True):
         found = [row(group, label) for label in self.labels(group)]

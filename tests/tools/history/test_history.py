@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import steps as simulated  # bench/steps.py
 from commands import invoke, ran
+from tables import table
 
 from cudalab.results.file import save
 from cudalab.results.record import FORMAT, VERSION, Case, Machine, Results
@@ -119,32 +120,24 @@ def test_one_content_is_recorded_once_and_unfinished_runs_are_not(tmp_path, monk
     assert "gelu" in cudalab("history") and "2 runs of 2" in cudalab("history", "gelu")
 
 
-@pytest.mark.parametrize(("make", "words", "said"), [
-    (lambda: None, "history gelu", "there is no history at cudalab-history.db; make one: cudalab record results.json"),
+@pytest.mark.parametrize(("before", "words", "said"), [
+    *table("history", "errors"),
     (lambda: Path("cudalab-history.db").touch(), "history gelu", "is empty; record runs: cudalab record results.json"),
     (lambda: Path("cudalab-history.db").write_text("no"), "record a.json", "mv cudalab-history.db cudalab-"),
-    (lambda: cudalab("record", "a.json"), "history geluu", "did you mean 'gelu'?"),
-    (lambda: cudalab("record", "a.json"), "history gelu --kind api", "no kind of time in this history named 'api'"),
-    (lambda: cudalab("record", "a.json"), "history gelu -o x.txt", "give a name in .html, .csv or .parquet"),
-    (lambda: cudalab("record", "a.json"), "history gelu -o a.csv", "will not replace"),
-    (lambda: cudalab("record", "a.json"), "history -o a.html --size 9",
-     "--size, -o needs a kernel: give its name, or '*' for all"),
-    (lambda: cudalab("record", "a.json"), "history gelu -o a.html --format json", "the ending of -o says the format"),
     (lambda: changed("DELETE FROM times WHERE kind = 'cold'"), "history gelu", "there are hot: --kind hot"),
-    (lambda: invoke("record", "a.csv"), "history gelu", "has no runs; record some: cudalab record"),
     (lambda: changed("UPDATE machines SET details = '[1]'"), "history gelu", "rows contradict each other"),
     (lambda: changed(f"PRAGMA user_version = {store.VERSION + 1}"), "history gelu", "has version 2; this cudalab"),
     (lambda: sqlite3.connect("cudalab-history.db").execute("CREATE TABLE x (y)"), "record a.json", "no history of"),
-    (lambda: None, "record a.json --store /proc/h.db", "unable to open database file; give another file with --store"),
-    (lambda: None, "history --store /dev/zero", "/dev/zero is not a regular file; give a file of the history"),
     (lambda: Path("d").mkdir(), "record a.json --store d", "d is not a regular file; give a file of the history"),
-    (lambda: None, "record a.json --store no/h.db", "make it first: mkdir -p no"),
 ])  # fmt: skip
-def test_an_error_says_what_to_type(make, words, said, tmp_path, monkeypatch):
+def test_an_error_says_what_to_type(before, words, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save(run(0, 1e-5), "a.json")
     Path("a.csv").write_text("mine")
-    make()
+    if callable(before):
+        before()
+    elif before:
+        invoke(*before.split())
     done = invoke(*words.split())
     assert done.exit_code == 2 and said in " ".join(done.output.split()), done.output
 

@@ -11,6 +11,7 @@ import kept_sass
 import msgspec
 import pytest
 from commands import invoke
+from tables import table
 
 from cudalab.base.errors import CompileError, InputError
 from cudalab.report import inspection_gate
@@ -52,18 +53,11 @@ def test_what_is_kept_is_what_was_found_and_compares_as_the_same(rows, tmp_path)
     assert found.counts == {"WORSE": 0, "BETTER": 0, "SAME": 5 * len(rows)}
 
 
-@pytest.mark.parametrize(
-    ("figure", "change", "code"),
-    [
-        ("registers", lambda n: n + 8, 1), ("registers", lambda n: n - 2, 0),
-        ("spills", lambda n: n + 4, 1), ("shared", lambda n: 2 * n + 16, 1),
-        ("instructions", lambda n: 1.03 * n, 1), ("instructions", lambda n: 1.01 * n, 0),
-        ("predicted", lambda n: 1.03 * n, 1), ("predicted", lambda n: 0.5 * n, 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("figure", "change", "code"), table("inspect", "figures", str, str, int))
 def test_a_figure_that_grows_by_more_than_the_tolerance_is_worse(rows, figure, change, code):
     row = rows[0]
-    found = gate.compare(of(*rows), of(changed(row, **{figure: change(getattr(row, figure))}), *rows[1:]), 0.02)
+    new = eval(change, {"n": getattr(row, figure)})
+    found = gate.compare(of(*rows), of(changed(row, **{figure: new}), *rows[1:]), 0.02)
     assert found.exit_code == code
     assert found.counts["WORSE"] == code
 

@@ -12,6 +12,7 @@ import math
 import re
 import shutil
 import subprocess
+from ast import literal_eval
 from functools import partial
 from pathlib import Path
 
@@ -19,9 +20,11 @@ import kept_sass
 import numpy as np
 import pytest
 from commands import invoke
+from tables import table
 
 import cudalab
-from cudalab.base.errors import CompileError, InputError, NotFound, SpecError, Unavailable
+from cudalab.base import errors
+from cudalab.base.errors import InputError, NotFound, SpecError, Unavailable
 from cudalab.report import inspection as report
 from cudalab.spec import find
 from cudalab.spec.architecture import ARCHITECTURES, architecture
@@ -142,14 +145,8 @@ def test_what_only_the_launch_decides_needs_no_assumption():
 
 @pytest.mark.sweep
 @pytest.mark.parametrize(
-    ("kernel", "entry", "dtype_name", "loads"),
-    [
-        ("gelu", "gelu_scalar", "float32", (4, 1)), ("gelu_backward", "gelu_backward_vec", "float32", (16, 2)),
-        ("gelu", "gelu_scalar", "bfloat16", (2, 1)), ("gelu_backward", "gelu_backward_vec", "bfloat16", (16, 2)),
-        ("add2d", "add2d_plain", "float32", (4, 2)), ("add2d", "add2d_vec", "float32", (16, 2)),
-        ("plus_one", "plus_one_vec", "int32", (16, 1)),
-    ],
-)  # fmt: skip
+    ("kernel", "entry", "dtype_name", "loads"), table("instructions", "loads", str, str, str, literal_eval)
+)
 def test_the_tail_is_not_the_way(kernel, entry, dtype_name, loads):
     (one,) = inspect(kernel, dtype_name, entry)
     size, count = loads
@@ -213,48 +210,13 @@ def test_sums_and_differences_of_64_bits_carry(a, b):
     assert state.number("R4", 8) == (int(np.int32(np.uint32(b))) * int(np.int32(np.uint32(a))) + other) % 2**64
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("SHF.L.U64.HI R4, R0, 0x4, R1", 0x23456789),
-        ("SHF.R.U64 R4, R0, 0x8, R1", 0x789ABCDE),
-        ("SHF.R.S32.HI R4, RZ, 0x1f, R0", 0xFFFFFFFF),
-        ("SHF.R.U32.HI R4, RZ, 0x1f, R0", 1),
-        ("LEA R4, R1, R2, 0x2", 0x48D159E0 + 5),
-        ("LEA.HI R4, R1, 0x1, RZ, 0x1b", (0x12345678 >> 5) + 1),
-        ("LOP3.LUT R4, R0, 0xff, RZ, 0xc0, !PT", 0xF0),
-        ("LOP3.LUT R4, RZ, R0, RZ, 0x33, !PT", 0x6543210F),
-        ("LOP3.LUT R4, R9, 0xff, RZ, 0x0, !PT", 0),
-        ("PRMT R4, R0, 0x7610, R1", None),
-        ("IMNMX R4, R0, R1, PT", 0x9ABCDEF0),
-        ("IMNMX.U32 R4, R0, R1, PT", 0x12345678),
-        ("VIMNMX R4, R0, R1, !PT", 0x12345678),
-        ("VIMNMX.U32 R4, PT, PT, R0, R1, !PT", 0x9ABCDEF0),
-        ("IABS R4, R0", 0x65432110),
-        ("SEL R4, R0, R1, !PT", 0x12345678),
-        ("HFMA2.MMA R4, -RZ, RZ, 0.61474609375, 16.90625", 0x38EB4C3A),
-        ("I2F.U32.RP R4, R2", 0x40A00000),
-        ("IMAD.MOV R4, RZ, RZ, -R2", 0xFFFFFFFB),
-        ("MOV R4, R9", None),
-        ("FADD R4, R0, R1", None),
-        ("LOP3.LUT R4, R9, 0xff, RZ, 0xc0, !PT", None),
-        ("SHFL.BFLY PT, R4, R0, 0x10, 0x1f", None),
-        ("BRANDNEW.64 R4, R2", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), table("instructions", "results", str, literal_eval))
 def test_instructions(text, expected):
     state = run(f"MOV R4, 0x77\n{text}", R0=0x9ABCDEF0, R1=0x12345678, R2=5)
     assert state.number("R4") == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("@P3 MOV R0, 0x1", 1),
-        ("@P3 MOV R0, 0x2", None),
-        ("ISETP.NE.AND P3, PT, RZ, RZ, PT\n@P3 MOV R0, 0x2", 1),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), table("instructions", "predicates", str, literal_eval))
 def test_what_is_under_an_unknown_predicate_is_kept_only_if_it_changes_nothing(text, expected):
     assert run(text, R0=1).number("R0") == expected
 
@@ -276,19 +238,10 @@ def test_resources_are_what_ptxas_says():
     assert compilers.resources(old) == {"f": compilers.Resources(7, 8, 4, 12, 16, 0, 376)}
 
 
-# (architecture, threads, registers, shared) -> blocks, as cuda_occupancy.h of CUDA 13.0 says.
-CALCULATED = {
-    ("sm_75", 256, 32, 0): 4, ("sm_75", 96, 40, 9000): 7, ("sm_80", 1024, 33, 0): 1, ("sm_80", 128, 255, 0): 2,
-    ("sm_86", 32, 16, 0): 16, ("sm_86", 256, 63, 33000): 3, ("sm_89", 33, 72, 512): 14, ("sm_89", 64, 24, 4096): 20,
-    ("sm_90", 128, 32, 0): 16, ("sm_90", 640, 48, 16384): 2, ("sm_90", 1024, 96, 0): 0, ("sm_90", 32, 8, 232448): 1,
-    ("sm_100", 768, 40, 1): 2, ("sm_120", 384, 40, 1000): 4, ("sm_120", 128, 33, 101376): 1,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("launched", "blocks"), CALCULATED.items(), ids=str)
+@pytest.mark.parametrize(("launched", "blocks"), table("inspect", "blocks", str.split, int))
 def test_occupancy_is_that_of_nvidias_calculator(launched, blocks):
     name, *numbers = launched
-    assert bounds.occupancy(ARCHITECTURES[name], *numbers).blocks == blocks
+    assert bounds.occupancy(ARCHITECTURES[name], *map(int, numbers)).blocks == blocks
 
 
 def headers():
@@ -317,19 +270,10 @@ def test_occupancy_is_that_of_the_calculator_of_this_toolkit(tmp_path):
         assert [bounds.occupancy(of, *numbers).blocks for numbers in launches] == list(map(int, done.stdout.split()))
 
 
-@pytest.mark.parametrize(
-    ("name", "card"),
-    [
-        ("NVIDIA H200", "H200"), ("NVIDIA H100 80GB HBM3", "H100"), ("NVIDIA H100 PCIe", "H100-PCIe"),
-        ("NVIDIA A100-SXM4-80GB", "A100"), ("Tesla T4", "T4"), ("NVIDIA GeForce RTX 4090", "RTX4090"),
-        ("NVIDIA L40S", "L40S"), ("NVIDIA L4", "L4"), ("NVIDIA A10", "A10"), ("NVIDIA A10G", None),
-        ("NVIDIA L40", None), ("NVIDIA GeForce RTX 4090 Laptop GPU", None), ("NVIDIA H200 NVL", None),
-        ("some CPU", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "card"), table("cards", "names"))
 def test_the_card_of_a_machine(name, card):
     found = cards.of_machine(name)
-    assert (found.name if found else None) == card
+    assert (found.name if found else "") == card
 
 
 def test_cards_architectures_and_opcodes_are_known():
@@ -532,18 +476,6 @@ def ways_with(tmp_path, *changes):
     return str(tmp_path / "ways.py")
 
 
-@pytest.mark.parametrize(
-    ("launch", "error", "said"),
-    [
-        ("plain(8, 2048)", SpecError, "2048 threads per block; CUDA's limit is 1024"),
-        ("plain(0, 128)", InputError, "strided launches nothing at this size"),
-    ],
-)
-def test_launches_that_cannot_be(tmp_path, launch, error, said):
-    with pytest.raises(error, match=said):
-        inspect(ways_with(tmp_path, ("plain(8, 128)", launch)), only="strided")
-
-
 def test_what_cannot_be_compiled_or_allocated(tmp_path):
     def nothing(kernel, kind, architecture, launched):
         return compilers.Compiled({}, {}, kernel.cu.read_text())
@@ -561,20 +493,11 @@ def test_what_cannot_be_compiled_or_allocated(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("nvcc", "nvdisasm", "error", "said"),
-    [
-        (None, None, Unavailable, "nvcc is not on PATH; install the CUDA toolkit"),
-        ("/bin/false", None, Unavailable, r"pip install -e '.\[inspect\]' in the checkout"),
-        ("/bin/false", "/bin/false", CompileError, r"gelu\.cu does not compile"),
-        ("/bin/true", "/bin/false", Unavailable, "/bin/false cannot read what nvcc made"),
-        ("/gone", "/bin/false", Unavailable, "cannot run /gone: No such file"),
-    ],
-)
+@pytest.mark.parametrize(("nvcc", "nvdisasm", "error", "said"), table("inspect", "missing tools"))
 def test_missing_tools_say_what_to_type(monkeypatch, nvcc, nvdisasm, error, said):
-    monkeypatch.setattr(compilers.cuda, "nvcc", lambda: nvcc)
-    monkeypatch.setattr(compilers, "nvdisasm", lambda: nvdisasm)
-    with pytest.raises(error, match=said):
+    monkeypatch.setattr(compilers.cuda, "nvcc", lambda: nvcc or None)
+    monkeypatch.setattr(compilers, "nvdisasm", lambda: nvdisasm or None)
+    with pytest.raises(getattr(errors, error), match=said):
         compilers.compiled(find.kernel("gelu"), dtype("float32"), "sm_90")
 
 

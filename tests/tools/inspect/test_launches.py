@@ -12,9 +12,10 @@ import msgspec
 import numpy as np
 import pytest
 from commands import invoke
+from tables import table
 
 import cudalab
-from cudalab.base.errors import InputError, SpecError
+from cudalab.base import errors
 from cudalab.report import inspection_gate
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
@@ -160,22 +161,16 @@ def test_one_launch_in_place_of_two_is_compared_by_what_adds_up():
     assert "launch 1 reduce_partial" in inspection_gate.render(found, ("a", "b"), "markdown")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "error", "said"),
-    [
-        ("Launch((1,), (THREADS,)", "Launch((1,), (2048,)", SpecError, "sum has 2048 threads per block"),
-        ("return (", "return tuple(Launch((0,), (1,), one.args, entry=one.entry) for one in [", InputError, "nothing"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "error", "said"), table("inspect", "launches that cannot be"))
 def test_launches_that_cannot_be(tmp_path, old, new, error, said):
     text = SUM.read_text()
     assert text.count(old) == 1
     text = text.replace(old, new)
-    if error is InputError:
+    if error == "InputError":
         text = text.replace('entry="reduce_final"),\n    )', 'entry="reduce_final"),\n    ])')
     (tmp_path / SUM.name).write_text(text)
     shutil.copy(SUM.with_suffix(".cu"), tmp_path)
-    with pytest.raises(error, match=said):
+    with pytest.raises(getattr(errors, error), match=said):
         inspect(str(tmp_path / SUM.name))
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import scipy.special  # noqa: F401 (pytester forgets what a run has imported; compiled modules do not allow it)
 from crashing import altered
+from example import EXAMPLE, example
+from tables import table
 
 import cudalab
 from cudalab import backends
@@ -22,23 +24,10 @@ pytest_plugins = "pytester"
 
 backends.by_name()  # for the same reason
 
-EXAMPLE = Path(__file__).parents[3] / "bench" / "examples" / "softmax.py"
 # The example's cases: its entry at every shape, the libraries' forms at the first.
 CASES, LIBRARIES = len(checks([str(EXAMPLE)], "all")), 4
 QUICK = ("--cudalab", "--cudalab-only", "host,numpy")  # no library that takes seconds to import
 NO_GPU = "no NVIDIA driver (a test says so)"
-
-
-def example(folder, old="", new="", suffix=".cu"):
-    """A copy of the README's example in `folder`, with some text of the `.cu` or of the spec replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in (EXAMPLE, EXAMPLE.with_suffix(".cu")):
-        text = file.read_text()
-        if file.suffix == suffix:
-            assert old in text
-            text = text.replace(old, new)
-        (folder / file.name).write_text(text)
-    return folder / EXAMPLE.name
 
 
 def wrong(folder):
@@ -221,14 +210,7 @@ def test_a_device_can_be_chosen_and_collecting_starts_no_worker(pytester, worker
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--cudalab-only", "hots"), "--cudalab-only: no backend named 'hots'; did you mean 'host'?"),
-        (("--cudalab-device", "tpu"), "invalid choice: 'tpu'"),
-        (("--cudalab-timeout", "-1"), "-1 is not a positive number of seconds"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), table("pytest", "options of the plugin", str.split, str))
 def test_bad_options_are_refused(pytester, arguments, message):
     result = pytester.runpytest_inprocess("--cudalab", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -291,16 +273,7 @@ def test_a_test_of_ones_own_sees_the_row(pytester):
     pytester.runpytest_inprocess().assert_outcomes(passed=CASES, failed=CASES)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("'softmax.py'", "no spec at {path}/softmax.py; a kernel is a pair of files, name.cu and name.py"),
-        ("'gelo'", "no kernel named 'gelo'; did you mean 'gelu'?"),
-        ("'gelu', device='gpu'", "no device named 'gpu'; did you mean 'cpu'? known: auto, cpu, cuda"),
-        ("'gelu', only='host:gelu'", "no variant named 'host:gelu'; did you mean"),
-        ("'gelu', dtypes='float23'", "no dtype named 'float23'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), table("pytest", "arguments of parity"))
 def test_what_cannot_be_used_is_one_clear_error(pytester, arguments, message):
     pytester.makepyfile(f"from cudalab.testing import parity\ntest_it = parity({arguments})")
     result = pytester.runpytest_inprocess()
@@ -346,13 +319,7 @@ def test_with_xdist(pytester):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("line", "said"), [
-    ("os._exit(0)", "it ends the process with os._exit(0)"),
-    ("atexit.register(os._exit, 0)", "a handler of atexit ends pytest with os._exit(0)"),
-    ("atexit.register(os.execv, '/bin/true', ['true'])", "a handler of atexit ends pytest with os.execv('/bin/true')"),
-    ("threading.Thread(target=os._exit, args=(0,), name='mine').start(); time.sleep(60)",
-     "the thread mine ends pytest with os._exit(0)"),
-])  # fmt: skip
+@pytest.mark.parametrize(("line", "said"), table("pytest", "code that ends the session"))
 def test_a_module_of_a_kernel_that_ends_the_session_is_an_error_that_says_so(pytester, line, said):
     pytester.makepyfile(
         mine=f"import atexit, os, threading, time\n{line}", test_it="import mine\ndef test_it(): assert 1"

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 import scipy.special  # noqa: F401 (pytester forgets what a run has imported; compiled modules do not allow it)
 from commands import invoke
+from example import example
 from msgspec.structs import replace
+from tables import table
 
 from cudalab import backends
 from cudalab.base import globs, load
@@ -151,42 +153,17 @@ def test_a_kind_of_time_that_was_not_taken_is_an_error_and_a_lacking_row_a_skip(
     result.stdout.fnmatch_lines(["SKIPPED*numpy was skipped: *"])
 
 
-@pytest.mark.parametrize(
-    ("label", "change", "text"),
-    [
-        ("pycuda:gelu_full", ("WRONG", "3 of 9 values differ"), "WRONG pycuda:gelu_full: 3 of 9 values differ"),
-        ("pycuda:gelu_full", ("IMPOSSIBLE", "1 µs is below 5"), "IMPOSSIBLE pycuda:gelu_full: 1 µs is below 5"),
-        ("pycuda:gelu_full", ("error", "does not compile"), "error pycuda:gelu_full: does not compile"),
-        ("pycuda:", ("skipped", "PyCUDA is too old"), "no entry of gelu.cu ran: PyCUDA is too old"),
-    ],
-)
-def test_a_bad_row_or_none_of_an_entry_fails_the_test(ran, h200, label, change, text):
+@pytest.mark.parametrize(("label", "status", "reason", "text"), table("pytest", "bad rows"))
+def test_a_bad_row_or_none_of_an_entry_fails_the_test(ran, h200, label, status, reason, text):
     def spoil(case):
         if case.label.startswith(label):
-            case.status, case.reason, case.times = *change, {}
+            case.status, case.reason, case.times = status, reason, {}
 
     h200.change = spoil
     assert failure(ran(TEST, failed=1)) == text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (
-            "lambda x: x",
-            "give a kernel: its name in the lab, the path of its spec, or the Kernel. A function alone",
-        ),
-        ("'gelo'", "no kernel named 'gelo'; did you mean 'gelu'?"),
-        ("'mine.py'", "no spec at {path}/mine.py"),
-        ("gelu, [1.0]", "cudalab_time got [1.0] after the kernel; the spec makes the inputs"),
-        ("'gelu', mode='wall'", "mode is 'wall', the kind of time on a CPU; add --cudalab-device cpu"),
-        ("'gelu', size='big'", "no size named 'big'"),
-        ("'gelu', size='small,large'", "are 2 cases; give one size and one dtype; for several"),
-        ("'gelu', mode='cool'", "no mode named 'cool'; did you mean 'cold'?"),
-        ("'gelu', only='pycud'", "no backend named 'pycud'; did you mean 'pycuda'"),
-        ("replace(gelu, torch=None)", "they differ in torch"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "text"), table("pytest", "arguments of cudalab_time"))
 def test_what_cannot_be_timed_is_refused(pytester, ran, h200, arguments, text):
     tests = f"""
         from dataclasses import replace
@@ -276,22 +253,7 @@ def test_rows_that_the_baseline_lacks_pass_unless_they_are_all(ran, h200):
     none.stdout.fnmatch_lines(["cudalab: nothing that was timed is in main.json: nothing was compared"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (("--cudalab-baseline", "none.json"), "cannot read none.json: No such file"),
-        (("--cudalab-baseline", "bad.json"), "bad.json"),
-        (("--cudalab-baseline", "main.json", "--cudalab-save", "./main.json"), "main.json is the baseline and would"),
-        (("--cudalab-save", "no/such/folder.json"), "make it first: mkdir -p"),
-        (("--cudalab-save", "bad.json"), "will not replace"),
-        (("--cudalab-baseline", "main.json", "--cudalab-min-effect", "2"), "--cudalab-min-effect is '2'; give a share"),
-        (("--cudalab-min-effect", "5%"), "--cudalab-min-effect is only for a comparison; add --cudalab-baseline FILE"),
-        (("--cudalab-baseline", "last"), "no run is saved in .cudalab/; save one with: pytest --cudalab-autosave"),
-        (("--cudalab-baseline", "3", "--cudalab-storage", "kept"), "kept/ has no run 3; it has 7"),
-        (("--cudalab-force",), "--cudalab-force is only for a comparison; add --cudalab-baseline FILE"),
-        (("--cudalab-timing", "never"), "invalid choice: 'never'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "text"), table("pytest", "options of cudalab_time", str.split, str))
 def test_bad_options_are_refused(pytester, ran, h200, arguments, text):
     (pytester.path / "bad.json").write_text("[1]")
     file.save(H200, pytester.path / "main.json")
@@ -438,9 +400,9 @@ def test_on_a_cpu_by_request_others_are_timed_and_the_kernel_is_checked(pytester
         def test_wrong(cudalab_time):
             cudalab_time("wrong.py", size="1x3", only="numpy", budget=0.02)
     """
-    example = ROOT / "bench" / "examples" / "softmax.py"
-    (pytester.path / "wrong.py").write_text(example.read_text().replace("softmax =", "wrong ="))
-    (pytester.path / "wrong.cu").write_text(example.with_suffix(".cu").read_text().replace("/ sum;", "/ sum + 0.5f;"))
+    spec = example(pytester.path, "/ sum;", "/ sum + 0.5f;")
+    spec.with_stem("wrong").write_text(spec.read_text().replace("softmax =", "wrong ="))
+    spec.with_suffix(".cu").rename(pytester.path / "wrong.cu")
     result = ran(tests, *CPU, passed=1, failed=1)
     assert failure(result).startswith("WRONG host:softmax: ")
     result.stdout.fnmatch_lines(["  host:plus_one_vec*right, not timed*", "wall times of a CPU: *"])

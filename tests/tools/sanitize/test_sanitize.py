@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tables import table
 
 import cudalab
 from cudalab import host
@@ -94,25 +95,9 @@ def test_what_a_finding_makes_of_a_row(monkeypatch, found, before, after):
     assert (case.status, case.reason) == after
 
 
-NO_ROOM = "==7==ERROR: AddressSanitizer: out of memory: no 4 MB\n    #0 0x7f2f in malloc\n"
-
-
-@pytest.mark.parametrize(
-    ("report", "says"),
-    [
-        (
-            log("segv"),
-            "address sanitizer: an access at an unmapped address at wild.cu:45 (block (0,0,0), thread (3,0,0))",
-        ),
-        (log("underrun"), "address sanitizer: write of 4 bytes 4 bytes before the start of 'x' at before.cu:10"),
-        (log("local"), "address sanitizer: write of 4 bytes past the end of 'v' at local.cu:32"),
-        ("terminate called\n", "not sanitized: it ended; its last output: terminate called"),
-        ("", "not sanitized: it ended"),
-        (NO_ROOM, "not sanitized: it ended; its last output: ERROR: AddressSanitizer: out of memory: no 4 MB"),
-    ],
-)
-def test_reports_of_the_address_sanitizer(report, says):
-    assert asan.read(report, {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == says
+@pytest.mark.parametrize(("name", "says"), table("sanitizer", "of the address sanitizer"))
+def test_reports_of_the_address_sanitizer(name, says):
+    assert asan.read(log(name), {"y": (0x5000, 64), "x": (0x1000, 64)}, "it ended") == says
 
 
 @pytest.mark.wall
@@ -151,22 +136,7 @@ BROKEN = "========= COMPUTE-SANITIZER\n========= Error: No attachable process fo
 BUFFERS = {"x": (0x7F6510C00000, 4000), "y": (0x7F3C7EC00000, 4000)}
 
 
-@pytest.mark.parametrize(
-    ("tool", "name", "entry", "says"),
-    [
-        ("memcheck", "memcheck", "reads_past",
-         "invalid __global__ read of size 4 bytes at planted.cu:11 (block (15,0,0), thread (40,0,0)), "
-         "out of bounds, 1 bytes after 'x', and 1 more place"),
-        ("memcheck", "old", "shared_past",
-         "invalid __shared__ write of size 4 bytes at planted.cu:17 (block (4,0,0), thread (3,0,0)), misaligned"),
-        ("racecheck", "racecheck", "races", "race between a write at planted.cu:37 and a read at planted.cu:38"),
-        ("initcheck", "initcheck", "reads_unwritten",
-         "uninitialized __global__ memory read of size 4 bytes at planted.cu:43 (block (1,0,0), thread (31,0,0)), "
-         "in 'y'"),
-        ("synccheck", "synccheck", "diverges",
-         "barrier error detected. Divergent thread(s) in warp at planted.cu:48 (block (0,0,0), thread (48,0,0))"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("tool", "name", "entry", "says"), table("sanitizer", "sentences"))
 def test_reports_of_compute_sanitizer_per_entry(tool, name, entry, says):
     read = compute.read(log(name))
     found = compute.sentences(tool, read, list(GROUP.kernel.entries), {entry: BUFFERS})
@@ -264,14 +234,7 @@ def test_each_planted_bug_is_found_by_its_tool():
 
 @pytest.mark.sweep
 def test_a_check_runs_host_variants_in_several_orders_of_their_threads(tmp_path):
-    (tmp_path / "chained.cu").write_text(
-        "__global__ void chained(const float* x, float* y, int n) {\n"
-        "    __shared__ float tile[64];\n"
-        "    int t = threadIdx.x, i = blockIdx.x * 64 + t;\n"
-        "    tile[t] = i < n ? x[i] : 0;\n"
-        "    if (i < n) y[i] = 2 * x[i] + (t && tile[t - 1] != x[i - 1]);  // right where threads go upwards\n"
-        "}\n"
-    )
+    shutil.copy(DATA / "chained.cu", tmp_path)
     spec = (DATA / "planted.py").read_text().replace("planted", "chained")
     spec = (
         spec[: spec.index("    entries={")] + '    entries={"chained": go},\n    budgets={"float32": Budget(0.5)},\n)\n'

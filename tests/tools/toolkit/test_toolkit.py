@@ -10,9 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tables import table
 
-from cudalab.base import scratch
-from cudalab.base.errors import InputError, Unavailable
+from cudalab.base import errors, scratch
+from cudalab.base.errors import Unavailable
 from cudalab.device import cuda, nvcc, toolkit
 from cudalab.tools import toolkit as tool
 
@@ -66,17 +67,7 @@ def test_an_nvcc_in_the_current_folder_has_a_whole_path(machine, monkeypatch):
     assert toolkit.nvcc() == str(place / "nvcc") and not toolkit.from_wheels(toolkit.nvcc())
 
 
-@pytest.mark.parametrize(
-    ("driver", "places", "installs"),
-    [
-        (0, ["path"], ""),
-        (13000, ["path"], "12"),  # the toolkit decides
-        (13000, [], "13 toolkit"),
-        (14010, ["home"], "12 toolkit"),  # pip would not find an nvcc that is not on PATH
-        (14010, ["filled/nvidia/cu13"], "13 toolkit"),
-        (12080, [], ""),
-    ],
-)
+@pytest.mark.parametrize(("driver", "places", "installs"), table("toolkit", "make", int, str.split, str))
 def test_what_make_installs(machine, driver, places, installs):
     machine(driver, *places)
     assert toolkit.for_make() == installs
@@ -101,19 +92,7 @@ def test_the_wheels_are_never_newer_than_the_driver(version, wanted):
     assert tool.requirements(version)[0] == f"nvidia-cuda-nvcc{wanted}"
 
 
-@pytest.mark.parametrize(
-    ("driver", "places", "said"),
-    [
-        (
-            13000,
-            [],
-            "type: cudalab toolkit (compiles PyCUDA here, with the headers of nvcc, which it installs from wheels",
-        ),
-        (12080, ["home"], "type: cudalab toolkit (compiles PyCUDA here, with the headers of nvcc)"),
-        (13000, ["path"], "'.[cuda12]'"),  # as make: the toolkit decides
-        (12080, [], "it needs a CUDA 12 toolkit, as the driver is of CUDA 12, with nvcc on PATH; then "),
-    ],
-)
+@pytest.mark.parametrize(("driver", "places", "said"), table("toolkit", "PyCUDA", int, str.split, str))
 def test_without_pycuda_the_lab_says_what_to_type(machine, monkeypatch, driver, places, said):
     machine(driver, *places)
     monkeypatch.setattr(cuda.driver, "missing", lambda: None)
@@ -233,20 +212,10 @@ def test_without_a_driver_a_version_installs_nvcc_alone(machine, pip):
     assert len(pip) == 1 and "nvidia-cuda-nvcc>=13,<13.1" in pip[0][0]
 
 
-@pytest.mark.parametrize(
-    ("driver", "version", "error", "said"),
-    [
-        (0, "", Unavailable, "no NVIDIA driver .* name a version: cudalab toolkit --cuda 13"),
-        (12080, "", Unavailable, "CUDA 12.8 has no wheel of nvcc .* install a CUDA 12 toolkit"),
-        (0, "new", InputError, "such as 13.0, not 'new'"),
-        (0, "14", InputError, "of CUDA 13, the newest that the lab knows, not '14'"),
-        (0, "13.x", InputError, "such as 13.0, not '13.x'"),
-        (0, "\u00b2", InputError, "such as 13.0"),
-    ],
-)
+@pytest.mark.parametrize(("driver", "version", "error", "said"), table("toolkit", "refused"))
 def test_what_cannot_be_installed_is_said_before_a_download(machine, pip, driver, version, error, said):
-    machine(driver)
-    with pytest.raises(error, match=said):
+    machine(int(driver))
+    with pytest.raises(getattr(errors, error), match=said):
         tool.install(str, cuda=version)
     assert not pip
 
