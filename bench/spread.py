@@ -21,6 +21,9 @@ and of hot times.
    repeats (another run of the same `.cu` on the same day, since short times of another host hold another empty pair of
    events; not of `max_autotune`, which chooses anew on each machine). A mean over m processes has an error too, so an
    interval of n processes is widened by sqrt(1 + n / m).
+
+For times of the host nothing is fitted (`scatter.HOST`). `host` has their coverage, by what the two variants are, by
+time and by run.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from math import sqrt
+from math import hypot, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +42,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from cudalab.base import scatter
-from cudalab.base.estimate import BEYOND, KNOWN, Estimate, midmean, student
+from cudalab.base.estimate import BEYOND, KNOWN, Estimate, midmean, over_processes, student
 from cudalab.results import file
-from cudalab.results.record import Results
+from cudalab.results.record import HOST_KINDS, Results
 
 H200 = Path(__file__).parent / "results" / "h200"
 WRITTEN = H200 / "engine" / "spread.json"
@@ -54,6 +57,8 @@ SCALES = np.arange(0.5, 1.51, 0.05)
 S0 = np.geomspace(1e-4, 0.1, 400)
 D0 = np.array([0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6, 8, 16, 99])
 TESTS = ("processes", "later", "repeats")
+TRIED = 100  # intervals of a class of host times
+LIBRARIES = ("cupy_elementwise", "cupy_fuse", "cupy_eager", "liger", "quack", "triton")
 
 Name = tuple[str, ...]
 Class = tuple[str, int]  # the key of `scatter.RATIO`, and the place of the class of time
@@ -70,6 +75,7 @@ class Found:
     values: list[Estimate]  # logarithms, one a process
     bound: float  # of the clock's step
     repeats: bool  # whether other runs may be compared
+    deviation: float = 0.0  # that is expected beside the noise, of times of the host
 
     @property
     def first(self) -> list[Estimate]:
@@ -86,11 +92,18 @@ class Test:
     s2: float
     apart: float
     wider: float
+    seen: list[Estimate]
+
+    @property
+    def of_host_holds(self) -> bool:
+        """Whether the interval holds if it is one of times of the host."""
+        interval = over_processes([v.value for v in self.seen], self.seen, self.of.deviation, noisy=True)
+        return self.apart <= interval.reach * self.wider + self.of.bound
 
     @classmethod
     def made(cls, of: Found, kind: str, seen: list[Estimate], known: list[Estimate]) -> Test:
         middle, truth = (float(np.mean([v.value for v in some])) for some in (seen, known))
-        return cls(of, kind, len(seen), variance(seen), abs(middle - truth), sqrt(1 + len(seen) / len(known)))
+        return cls(of, kind, len(seen), variance(seen), abs(middle - truth), sqrt(1 + len(seen) / len(known)), seen)
 
 
 def variance(values: list[Estimate]) -> float:
@@ -99,9 +112,15 @@ def variance(values: list[Estimate]) -> float:
     return max(between, float(np.mean([v.variance for v in values])), 1e-12)
 
 
-def ratios(run: Results, number: int) -> Iterator[Found]:
+def whose(label: str) -> str:
+    """What the host does in a variant, by its label."""
+    backend = label.partition(":")[0]
+    return "library" if backend in LIBRARIES else backend if backend.startswith("torch_") else "own"
+
+
+def ratios(run: Results, number: int, kinds: Iterable[str] = KINDS) -> Iterator[Found]:
     """All ratios of two variants of one group, as far as both have rounds in three processes."""
-    for kind, (group, cases) in ((kind, one) for kind in KINDS for one in run.groups().items()):
+    for kind, (group, cases) in ((kind, one) for kind in kinds for one in run.groups().items()):
         source = run.sources.get(f"{group[0]}.cu", "")
         timed = [(case, taken) for case in cases if (taken := case.timing(kind))]
         for (one, a), (other, b) in combinations(timed, 2):
@@ -109,10 +128,13 @@ def ratios(run: Results, number: int) -> Iterator[Found]:
             if len(both) >= LEAST:
                 families = scatter.family(one.label), scatter.family(other.label)
                 sides = tuple((f, scatter.place(t.median)) for f, t in zip(families, (a, b), strict=True))
-                group_of = min(families, key=WIDEST.index), min(place for _, place in sides)
+                of_host = f"{kind}: {', '.join(sorted({whose(one.label), whose(other.label)}))}"
+                family = of_host if kind in HOST_KINDS else min(families, key=WIDEST.index)
+                group_of = family, min(place for _, place in sides)
                 yield Found(
                     number, (source, run.created[:10], kind, *group, one.label, other.label), sides, group_of,
                     [midmean(x - y) for x, y in both], a.rounding + b.rounding, "tuned" not in families,
+                    hypot(*(scatter.expected(t.median, scatter.HOST) for t in (a, b))),
                 )  # fmt: skip
 
 
@@ -197,6 +219,19 @@ def left_out(found: list[Found], tried: list[Test]) -> dict[tuple[Class, str], l
     return said
 
 
+def of_host(runs: Mapping[str, Results]) -> dict[str, Any]:
+    """How often intervals of times of the host hold, by class and kind of test."""
+    names, said = list(runs), defaultdict[str, dict[str, list[bool]]](lambda: {kind: [] for kind in TESTS})
+    for test in tests([one for number, run in enumerate(runs.values()) for one in ratios(run, number, HOST_KINDS)]):
+        family, place = test.of.group
+        kind = family.partition(":")[0]
+        for name in (family, f"{kind}: {scatter.NAMES[place]}", f"{kind}: {names[test.of.run]}"):
+            said[name][test.kind].append(test.of_host_holds)
+    counted = {name: {kind: [sum(each), len(each)] for kind, each in by.items()} for name, by in sorted(said.items())}
+    rows = [{"class": name, **by} for name, by in counted.items() if by["processes"][1] >= TRIED]
+    return {"runs": names, "classes": rows}
+
+
 def summary(runs: Mapping[str, Results]) -> dict[str, Any]:
     """What was found in these runs, by their names."""
     found = [one for number, run in enumerate(runs.values()) for one in ratios(run, number)]
@@ -218,23 +253,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("-o", "--output", type=Path, default=WRITTEN, help=f"(default: {WRITTEN.name} beside the runs)")
+    parser.add_argument("--host", action="store_true", help="only times of the host; the other numbers stay")
     given = parser.parse_args()
     folders = ("*.json", "pairs/*.json*", "against/run_*.json*")
     files = given.files or sorted(path for folder in folders for path in H200.glob(folder))
-    found = summary({path.name: file.load(path) for path in files})
+    runs = {path.name: file.load(path) for path in files}
+    found = (json.loads(WRITTEN.read_text()) if given.host else summary(runs)) | {"host": of_host(runs)}
     given.output.write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{len(files)} runs; scales: {', '.join(f'{name} {one:.2f}' for name, one in found['scales'].items())}\n")
+    scales = ", ".join(f"{name} {one:.2f}" for name, one in found["scales"].items())
+    print(f"{len(found['runs'])} runs; scales: {scales}\n")
     print("| | runs | ratios | likely s0 | likely d0 | s0 | hold: all | " + " | ".join(TESTS) + " |")
     print("| --- |" + " --: |" * (6 + len(TESTS)))
     for row in found["classes"]:
-        counts = [row[kind] for kind in TESTS]
-        shares = [
-            f"{h / t:.1%} of {t}" if t else "-" for h, t in ([sum(c) for c in zip(*counts, strict=True)], *counts)
-        ]
         likeliest = f"{row['likely s0']:.2%} | {row['likely d0']:g} | {row['s0']:.2%}"
-        print(
-            f"| {row['family']}, {row['time']} | {row['runs']} | {row['ratios']} | {likeliest} | {' | '.join(shares)} |"
-        )
+        print(f"| {row['family']}, {row['time']} | {row['runs']} | {row['ratios']} | {likeliest} | {shares(row)} |")
+    print("\n| times of the host | hold: all | " + " | ".join(TESTS) + " |\n| --- |" + " --: |" * (1 + len(TESTS)))
+    for row in found["host"]["classes"]:
+        print(f"| {row['class']} | {shares(row)} |")
+
+
+def shares(row: Mapping[str, Any]) -> str:
+    """The cells that say how often intervals hold."""
+    counts = [row[kind] for kind in TESTS]
+    both = ([sum(c) for c in zip(*counts, strict=True)], *counts)
+    return " | ".join(f"{h / t:.1%} of {t}" if t else "-" for h, t in both)
 
 
 if __name__ == "__main__":

@@ -68,15 +68,18 @@ class Estimate:
         return Estimate(self.value - other.value, total, freedom, self.bound + other.bound)
 
 
-def over_processes(values: Sequence[float], within: Sequence[Estimate], expected: float) -> Estimate:
+def over_processes(
+    values: Sequence[float], within: Sequence[Estimate], expected: float, noisy: bool = False
+) -> Estimate:
     """The mean of the processes' values.
 
     With several processes the variance between them is moderated by what is expected, as in Smyth, Statistical
     Applications in Genetics and Molecular Biology 3 (2004), article 3: (d0 s0^2 + d s^2) / (d0 + d), with d0 + d
     degrees of freedom. If the processes differ by more than BEYOND times the expected deviation, the expectation does
     not hold, and the interval is at least Student's of the values alone. The noise within the processes is a lower
-    bound. With one process d is 0, so the interval is wide: what is expected is all that is known of the others;
-    `expected` 0 asks for the interval of this process alone.
+    bound of what is found; `noisy`: it is part of what is expected instead. With one process d is 0, so the interval
+    is wide: what is expected is all that is known of the others; `expected` 0 asks for the interval of this process
+    alone.
     """
     n, mean = len(values), float(np.mean(values))
     noise = float(np.mean([w.variance for w in within]))
@@ -88,7 +91,9 @@ def over_processes(values: Sequence[float], within: Sequence[Estimate], expected
         reach = min(hypot(scatter, student(KNOWN) * expected), log(ONCE))
         return Estimate(mean, (reach / student(KNOWN)) ** 2, KNOWN)
     found = float(np.var(values, ddof=1))
-    if np.isfinite(noise):
+    if noisy and np.isfinite(noise):
+        expected = hypot(expected, sqrt(noise))
+    elif np.isfinite(noise):
         found = max(found, noise)
     moderated = Estimate(mean, (KNOWN * expected**2 + (n - 1) * found) / (KNOWN + n - 1) / n, KNOWN + n - 1)
     alone = Estimate(mean, found / n, n - 1)

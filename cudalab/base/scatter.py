@@ -18,6 +18,9 @@ RATIO: dict[str, tuple[float, ...]] = {
     "tuned": (0.0196, 0.0119, 0.0060, 0.0021),
 }
 WIDE, WIDE_SECONDS = 0.0035, 6e-9  # of a time of which nothing is known: a share, and seconds
+# Few samples of the host's time are taken, so processes differ mostly by the noise within them. How large it is depends
+# on the run, not on the variant: for these times it is added to what is expected, see `estimate.over_processes`.
+HOST = "host"
 
 
 def family(label: str) -> str:
@@ -36,6 +39,6 @@ def place(seconds: float) -> int:
 def expected(seconds: float, known: str = "") -> float:
     """The relative standard deviation between processes of a time beside others, as a share.
 
-    `known`: a key of RATIO; "": nothing is known of such times, as of those of the host.
+    `known`: a key of RATIO; "" or HOST: nothing is known of it, of HOST except that the noise is added.
     """
-    return RATIO[known][place(seconds)] / sqrt(2) if known else WIDE + WIDE_SECONDS / seconds
+    return RATIO[known][place(seconds)] / sqrt(2) if known in RATIO else WIDE + WIDE_SECONDS / seconds

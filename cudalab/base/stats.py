@@ -313,7 +313,9 @@ def side_by_side(base: Timing, other: Timing, elsewhere: bool = True) -> Estimat
         return None
     ratios = [midmean(a[: len(b)] - b[: len(a)]) for a, b in together]
     expected = hypot(base.beside, other.beside) if elsewhere else 0.0
-    return replace(over_processes([r.value for r in ratios], ratios, expected), bound=base.rounding + other.rounding)
+    noisy = scatter.HOST in (base.known, other.known)
+    found = over_processes([r.value for r in ratios], ratios, expected, noisy)
+    return replace(found, bound=base.rounding + other.rounding)
 
 
 def together(base: Timing, other: Timing) -> int:

@@ -13,6 +13,7 @@ from cudalab.base import child
 from cudalab.base.child import Child
 from cudalab.engine import messages
 from cudalab.engine.messages import Glimpse, Go, Order, Report, Step
+from cudalab.spec import imported
 
 KILLED = f"the worker process {child.KILLED}"
 # glibc gives memory of a few megabytes back to the system as soon as it is free. To fault its pages in anew for each
@@ -59,8 +60,9 @@ def started() -> Process:
 
 
 def _surroundings() -> str:
-    """What a worker inherits."""
-    return repr((os.getcwd(), sys.path, sorted(os.environ.items())))
+    """What a worker inherits, and does not add by itself."""
+    path = [folder for folder in sys.path if folder not in imported.added]
+    return repr((os.getcwd(), path, sorted(os.environ.items())))
 
 
 def wait(processes: Iterable[Process]) -> None:

@@ -30,6 +30,7 @@ LOADED = ("burst", "sustained", ENERGY)  # kinds of rounds that load the card fo
 TIMES = ("cold", "hot", "graph", "graph_cold", "call", "api", "wall")
 KINDS = (*TIMES, *LOADED)
 GPU_KINDS = ("cold", "hot", "graph", "graph_cold", *LOADED)  # all other times depend on the host too
+HOST_KINDS = ("call", "api")  # times of the host alone, beside work of a GPU
 UNDER_LOAD = "throttled under load"  # of a row's condition
 BESIDE_LOADED = (
     "energy_w",
@@ -445,14 +446,17 @@ class Results(msgspec.Struct, forbid_unknown_fields=True):
         return self.ratio(base, case, kind)
 
     def timing(self, case: Case, kind: str) -> stats.Timing | None:
-        """The times of a case, with what committed runs show of how GPU times of kernels differ between processes (of
-        studies they show too little), and what the variant's other rows show of states.
+        """The times of a case, with what committed runs show of how times of kernels differ between processes (of
+        studies they show too little), and what the variant's other rows show of states: not for times of the host,
+        which changes its speed for all variants.
         """
         from cudalab.base import stats
 
         taken = case.timing(kind)
         if taken is None:
             return None
+        if kind in HOST_KINDS and not self.of_study:
+            return case.timing(kind, scatter.HOST)
         shown = kind in GPU_KINDS and kind != ENERGY and not self.of_study
         torn = (timing for row, timing in self._torn(case.kernel, case.label, kind) if row is not case)
         return case.timing(kind, scatter.family(case.label) if shown else "", stats.states_of(taken, torn))

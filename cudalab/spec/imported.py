@@ -28,6 +28,7 @@ from types import ModuleType
 from cudalab.base.errors import SpecError
 
 LAB = __package__.partition(".")[0]
+added: set[str] = set()  # folders that are on sys.path by `add_folder`: each process that loads these specs adds them
 
 
 def add_folder(spec: Path) -> None:
@@ -56,6 +57,7 @@ def add_folder(spec: Path) -> None:
     finder.specs.add(spec)
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
+        added.add(str(folder))
         importlib.invalidate_caches()
 
 

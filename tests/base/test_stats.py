@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import intervals
@@ -46,6 +47,10 @@ def test_what_is_expected_of_processes_is_what_committed_runs_show():
     for kind, (least, most) in {"processes": (93, 97), "later": (93, 100), "repeats": (96, 100)}.items():
         shares = [round(100 * held / tried) for held, tried in (row[kind] for row in rows) if tried]
         assert least == min(shares) and max(shares) == most, kind
+    for kind, (least, most) in {"api": (94, 99), "call": (92, 99)}.items():
+        shares = [row["processes"] for row in written["host"]["classes"] if row["class"].startswith(kind)]
+        shares = [round(100 * held / tried) for held, tried in shares]
+        assert least == min(shares) and max(shares) == most, kind
     # A search that ends at its own limit has found nothing.
     assert all(spread.SCALES[0] + 0.01 < scale < spread.SCALES[-1] - 0.01 for scale in written["scales"].values())
 
@@ -65,6 +70,14 @@ def test_what_is_not_known_is_expected_to_differ_by_a_wide_number():
     assert scatter.expected(50e-6, "kernel") < scatter.expected(50e-6) == pytest.approx(0.0035 + 6e-9 / 50e-6)
     labels = "pycuda:a", "triton", "torch_compile", "rival:mine", "torch_compile:max_autotune"
     assert [scatter.family(label) for label in labels] == ["kernel"] * 2 + ["compiled"] * 2 + ["tuned"]
+
+
+def test_the_noise_of_host_times_is_part_of_what_is_expected_of_their_processes(rng):
+    """So processes that differ by their noise are as expected, and need not Student's interval of three values."""
+    levels = 20e-6 * np.exp(0.1 * np.array([-1, 0, 1]))
+    one, other = (processes(rng, levels, 4, 0.1) for _ in range(2))
+    widths = [speedup(*(replace(t, known=known) for t in (one, other))) for known in ("", scatter.HOST)]
+    assert np.log(widths[1].high / widths[1].low) < 0.75 * np.log(widths[0].high / widths[0].low)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from cudalab.engine.rows import row
 from cudalab.engine.selection import Selection
 from cudalab.engine.supervisor import Supervisor
 from cudalab.results import record
+from cudalab.spec import imported
 
 pytestmark = pytest.mark.process
 
@@ -389,9 +390,13 @@ def test_memory_is_suspected_only_where_the_system_killed_the_worker(monkeypatch
     assert caught.value.how == f"the worker process {how}{memory}"
 
 
-def test_a_worker_that_was_started_ahead_is_taken_unless_its_surroundings_have_changed(monkeypatch):
+def test_a_worker_that_was_started_ahead_is_taken_unless_its_surroundings_have_changed(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    (tmp_path / "spec.py").touch()
     with process.ahead():
         ((_, waiting),) = process._waiting
+        imported.add_folder(tmp_path / "spec.py")  # as the worker does, which loads the same spec
+        assert sys.path[-1] == str(tmp_path)
         assert process.started() is waiting
         waiting.kill()
     with process.ahead():
