@@ -223,8 +223,10 @@ class Child(Generic[T]):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the child and every process of its group, and let them go on at the end."""
+        """Stop the child and every process of its group, wait until it lies still, and let them go on at the end."""
         self._signal(signal.SIGSTOP)
+        if not self.ended:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
             yield
         finally:
