@@ -196,7 +196,8 @@ class Session:
         if look:
             assert isinstance(group, Group), "a second look is for kernels"
             self.tell(Step(str(group), look.phase))
-            look.add(cases, group)
+            with self.workers.still():  # another clock takes times
+                look.add(cases, group)
         self._take(group, cases, complete)
         return cases
 

@@ -150,8 +150,8 @@ class Team:
             supervisor.made = self._made
 
     @contextmanager
-    def _still(self) -> Iterator[None]:
-        """What is entered while times are taken."""
+    def still(self) -> Iterator[None]:
+        """What is entered while times are taken: nothing works beside the run."""
         with self._ahead.paused(), self.quiet():
             yield
 
@@ -245,7 +245,7 @@ class Team:
         setup = msgspec.structs.replace(
             self.setup, process=len(self._all), calibrate=not self._all and self.setup.calibrate
         )
-        found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)), self._still)
+        found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)), self.still)
         found.wall, found.made = self.wall, self._made
         if self._all:
             found.hung, found.overloaded = self._all[0].hung, self._all[0].overloaded
