@@ -10,8 +10,8 @@ So the rounds of a row come from several fresh processes, and its interval knows
   not be needed do so too where there are many processors; elsewhere they start when they are.
 - Where no number was asked for, further processes time the rows that are not known well enough
   (`cudalab.engine.enough`).
-- Every process has the same inputs, and orders of its own in which the variants take turns. It gets its share of the
-  budget and of the least number of rounds.
+- Every process has the same inputs, which `cudalab.engine.ahead` makes for all where they are large, and orders of its
+  own in which the variants take turns. It gets its share of the budget and of the least number of rounds.
 - A variant that cannot be timed in one process is not tried in the later ones. A variant that fails in a later process
   loses its row; in a further process, which only helps, that costs the times of this process alone. The later processes
   do not compare bits that an earlier one compared with the reference.
