@@ -223,8 +223,15 @@ class Child(Generic[T]):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the child and every process of its group, and let them go on at the end."""
+        """Stop the child and every process of its group, wait until it lies still, and let them go on at the end.
+
+        One that has just been started is first let to ask the system that it ends with this process.
+        """
+        while not self._gone() and self._seal is None and self._line_end() < 0:
+            self._read(SLICE)
         self._signal(signal.SIGSTOP)
+        if not self.ended:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
             yield
         finally:

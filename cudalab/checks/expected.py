@@ -22,10 +22,12 @@ class Expected:
     """The right outputs for some inputs, by name. SpecError for a result that cannot be judged as it is.
 
     An output whose reference takes an earlier one is computed from what the kernel made of that one. `invalid`: what an
-    operation without a result does, as in `numpy.errstate`.
+    operation without a result does, as in `numpy.errstate`. `found`: that of another process, which is not computed.
     """
 
-    def __init__(self, kernel: Kernel, arrays: Arrays, invalid: Invalid = "ignore") -> None:
+    def __init__(
+        self, kernel: Kernel, arrays: Arrays, invalid: Invalid = "ignore", found: Arrays | None = None
+    ) -> None:
         float_mode.restore()
         self._kernel, self._arrays, self._invalid = kernel, arrays, invalid
         self._scalars = reference.plain(kernel.scalars_of(arrays))
@@ -34,12 +36,12 @@ class Expected:
         self._last: dict[str, tuple[Arrays, np.ndarray]] = {}  # by output, the earlier ones that it was computed from
         first = [n for n in reference.judged(kernel) if not reference.on_earlier(kernel, n)]
         own = tuple(name for name in first if kernel.outs[name].reference)
-        self._found = self._computed(own)
+        self.found = self._computed(own) if found is None else found  # by output, of those that take no earlier one
 
     def compute(self, name: str, got: Mapping[str, np.ndarray]) -> np.ndarray:
         """The right values of an output, float64, integers or complex numbers; `got`: the kernel's outputs by name."""
-        if name in self._found:
-            return self._found[name]
+        if name in self.found:
+            return self.found[name]
         earlier = {n: got[n] for n in reference.on_earlier(self._kernel, name)}
         known, found = self._last.get(name, ({}, None))
         if found is not None and all(_same_bits(known[n], array) for n, array in earlier.items()):

@@ -23,19 +23,32 @@ LARGE = 1 << 26  # bytes
 STRIDE = 1_000_003  # between the seeds of contents
 
 
+def drawn(group: Group, seed: int, number: int) -> Arrays:
+    """The contents of this number, in a run with this seed."""
+    return group.arrays(seed + number * STRIDE)
+
+
+def count(first: Arrays) -> int:
+    """How many contents the inputs of a timed group take in turn; one more may come at the end."""
+    return LARGE_SETS if _large(first) else SETS
+
+
+def _large(first: Arrays) -> bool:
+    return sum(array.nbytes for array in first.values()) > LARGE
+
+
 class Inputs:
     """The contents of a group's inputs, the first of which are placed, and what the reference makes of each."""
 
     def __init__(self, job: Job, group: Group, first: Arrays, want: Expected | None, operands: Operands) -> None:
         """`want`: the right result for the first; None: computed when it is asked for."""
-        self._job, self._group, self._operands = job, group, operands
+        self._job, self._group, self._operands, self._made = job, group, operands, job.made
         self.arrays, self._wanted = [first], {} if want is None else {0: want}
         self.names: list[str] = []  # of the contents, by which processes of a run share verdicts; none where one works
-        large = sum(array.nbytes for array in first.values()) > LARGE
         # Making large ones takes seconds, so one process alone does. Which one it is depends on the run.
-        self._last = not large or job.process == job.seed % job.processes
+        self._last = not _large(first) or job.process == job.seed % job.processes
         if job.modes and not group.values:
-            self.arrays += [self._drawn(i) for i in range(1, LARGE_SETS if large else SETS)]
+            self.arrays += [self._drawn(i) for i in range(1, count(first))]
             if same := inputs.alike(self.arrays[0], self.arrays[1], group.kernel.in_place):
                 raise SpecError(f"{group.kernel.file}: inputs: {same}")
         elif not group.values and not group.awkward and group.shape == next(iter(group.kernel.sizes.values())):
@@ -50,7 +63,8 @@ class Inputs:
                 job.device.load(0)
 
     def _drawn(self, number: int) -> Arrays:
-        return self._group.arrays(self._job.seed + number * STRIDE)
+        made = self._made
+        return made[number][0] if number < len(made) else drawn(self._group, self._job.seed, number)
 
     def _name(self, number: int) -> str:
         self._job.device.load(number)
@@ -59,7 +73,8 @@ class Inputs:
     def want(self, number: int) -> Expected:
         """The right results for contents, computed when it is first asked for."""
         if number not in self._wanted:
-            self._wanted[number] = Expected(self._group.kernel, self.arrays[number])
+            found = self._made[number][1] if number < len(self._made) else None
+            self._wanted[number] = Expected(self._group.kernel, self.arrays[number], found=found)
         return self._wanted[number]
 
     def want_all(self, before: Callable[[], object]) -> None:
@@ -72,7 +87,7 @@ class Inputs:
     def adapt(self, kernel: Kernel, values: str) -> Inputs:
         """The same contents for a kernel that differs in the values of its scalars, which `values` tells."""
         found = copy(self)
-        found._group, found._wanted = replace(self._group, kernel=kernel), {}
+        found._group, found._wanted, found._made = replace(self._group, kernel=kernel), {}, ()
         found.names = [f"{name} {values}" for name in self.names]
         return found
 

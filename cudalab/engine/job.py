@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -13,6 +13,7 @@ from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.rows import Defined, said
 from cudalab.engine.selection import Selection
 from cudalab.results.record import Parity
+from cudalab.spec.kernel import Arrays
 
 BEGIN, RELEASE, WAIT = Step("", "start"), "releasing the arrays", "waiting for its turn to be timed"
 FEWEST = 4  # rounds that a process takes at least, if the run as a whole asks for as many
@@ -54,6 +55,7 @@ class Job:
     wrong: set[tuple[str, str]] = field(default_factory=set)  # file of a spec, and a variant that failed
     known: dict[str, Parity] = field(default_factory=dict)  # verdicts on outputs, see `messages.Done`
     unloaded: Mapping[str, str] = field(default_factory=dict)  # variants not to be measured under load, and why
+    made: Sequence[tuple[Arrays, Arrays]] = ()  # contents of the group at work, and what is right, made ahead
 
     @property
     def order_seed(self) -> int:

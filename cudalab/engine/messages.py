@@ -88,13 +88,35 @@ class Setup(msgspec.Struct, tag=True):
         return (SAMPLING[kind] if self.budget is None else self.budget) / self.count(kind)
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where an array lies in memory that processes share: bytes from its start, shape, and the name of the dtype."""
+
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Places(msgspec.Struct, frozen=True):
+    """The inputs of one of the contents, and the right results, by name."""
+
+    inputs: dict[str, Place]
+    right: dict[str, Place]
+
+
+class Made(msgspec.Struct, frozen=True):
+    """The contents of a group that were made ahead (`cudalab.engine.ahead`), in the file at `path`."""
+
+    path: str
+    contents: list[Places]
+
+
 class Task(msgspec.Struct, tag=True):
     """One thing for the worker to do: call `handler`, "module:function", with its `Job` and the payload.
 
     The handler decodes the payload, and returns what msgspec can encode. `files` are the files that the task reads, by
     their names in `Setup.sources`: the worker refuses a task whose files have changed since the run began. `known` are
     verdicts of other processes on the same task, see `Done`.
-    `unloaded`: variants that are not measured under load, and why: a worker has died there.
+    `unloaded`: variants that are not measured under load, and why: a worker has died there. `made`: its inputs.
     """
 
     handler: str
@@ -102,6 +124,7 @@ class Task(msgspec.Struct, tag=True):
     files: dict[str, str]
     known: dict[str, Parity] = {}
     unloaded: dict[str, str] = {}
+    made: Made | None = None
 
     @classmethod
     def of(cls, handler: str, payload: msgspec.Struct, files: Mapping[str, Path]) -> Task:

@@ -28,7 +28,8 @@ from cudalab.base.claim import claimed
 from cudalab.base.errors import InputError, Unavailable, need_seconds, why
 from cudalab.base.load import Watch
 from cudalab.device.machine import commit
-from cudalab.engine import fit, resume
+from cudalab.engine import early, fit, resume
+from cudalab.engine.early import OutOfTime, Stopped
 from cudalab.engine.groups import Group
 from cudalab.engine.hard import HardInputs
 from cudalab.engine.messages import Ready, Setup, Step, Task
@@ -47,22 +48,6 @@ Words = str | Sequence[str]
 Names = str | os.PathLike[str]
 Told = Callable[[Machine], object]
 T = TypeVar("T")
-NAMED = 4  # groups that a run which is out of time names
-
-
-class Stopped(KeyboardInterrupt):
-    """Ctrl-C; the message says how many groups were finished.
-
-    `elsewhere` is the file that has them where the run's own could not be written.
-    """
-
-    def __init__(self, text: str, elsewhere: str = "") -> None:
-        super().__init__(text)
-        self.elsewhere = elsewhere
-
-
-class OutOfTime(Exception):
-    """The run has taken the seconds that it may take."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +196,8 @@ class Session:
         if look:
             assert isinstance(group, Group), "a second look is for kernels"
             self.tell(Step(str(group), look.phase))
-            look.add(cases, group)
+            with self.workers.still():  # another clock takes times
+                look.add(cases, group)
         self._take(group, cases, complete)
         return cases
 
@@ -345,7 +331,9 @@ class Session:
         try:
             return self._measured(planned, begun, resumed, ready, look)
         except OutOfTime:
-            self._say_out_of_time(planned(self.ready.machine.device) if hasattr(self, "results") else [])
+            groups = planned(self.ready.machine.device) if hasattr(self, "results") else []
+            left = self.left(self.results, groups) if groups and self.results.cases else groups
+            early.say_out_of_time(left, len(groups), self.seconds, self.output)
             return self.results
 
     def _measured(
@@ -386,19 +374,6 @@ class Session:
         """The groups that are still to be done in a run that was interrupted."""
         return resume.left(run, groups)
 
-    def _say_out_of_time(self, groups: Sequence[Rows[Way]]) -> None:
-        """Warn of the groups that are missing, and say how to go on. Raises Unavailable where nothing was finished."""
-        left = self.left(self.results, groups) if groups else []
-        if not groups or not self.results.cases:
-            raise Unavailable(
-                f"nothing was finished within {self.seconds:g} s; give more seconds, fewer sizes, dtypes or variants, "
-                "or a quick run"
-            )
-        names = ", ".join(map(str, left[:NAMED])) + (f" and {len(left) - NAMED} more" if left[NAMED:] else "")
-        saved = f"continue with: --resume {self.output}" if self.output else "to continue later, save results with -o"
-        finished = f"finished {len(groups) - len(left)} of {len(groups)} groups"
-        warnings.warn(f"out of time after {self.seconds:g} s: {finished}; missing: {names}; {saved}", stacklevel=2)
-
     def _fill(self, groups: Sequence[Rows[Way]], look: Look | None) -> None:
         """Do the groups that have no rows in the results yet, and keep what is finished if that is interrupted."""
         run = self.results
@@ -434,6 +409,8 @@ class Session:
         while left:
             self._keep_to_time()  # a group may end before a step of it is told
             group = left.pop(0)
+            if self._workers:
+                self._workers.later = left
             cases = self.add(group, look, complete=not left)
             left = self.needed(cases, left)
             if not left and not run.complete:

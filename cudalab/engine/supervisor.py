@@ -31,7 +31,7 @@ import msgspec
 
 from cudalab.base import child, errors
 from cudalab.base.errors import Unavailable
-from cudalab.engine import process
+from cudalab.engine import messages, process
 from cudalab.engine.job import RELEASE
 from cudalab.engine.messages import TIMING, Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task
 from cudalab.engine.process import Ended, Process, started
@@ -47,7 +47,6 @@ DOUBT = 2  # crashes in one group
 LOST = "the process cannot use the GPU after this"
 HANGS = 2  # hangs before a variant is skipped; the first hang may be due to the size
 NOT_TIMED = "not timed: the worker process dies when the group's variants run together; each was checked alone"
-
 
 T = TypeVar("T")
 Doing: TypeAlias = Generator[None, None, T]  # steps towards a T
@@ -82,6 +81,7 @@ class Supervisor:
         self.setup, self.selection, self.timeout, self.progress = setup, selection, timeout, progress
         self._quiet, self._timing = quiet, ExitStack()  # the stack has entered `quiet` while the worker takes times
         self.wall: dict[str, float] = {}  # seconds by phase, of all workers
+        self.made: messages.Made | None = None  # contents of the group at work that were made ahead
         self.known: dict[str, Parity] = {}  # verdicts of the group at work, see `messages.Done`
         self.hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
         self.overloaded: dict[tuple[str, str, str], dict[str, Death]] = {}  # deaths under load, so too, by group
@@ -185,13 +185,12 @@ class Supervisor:
 
     def _unloaded(self) -> dict[str, str]:
         """Variants of the group at work that are not measured under load, and why: see rule 5."""
-        if (group := self._group) is None:
-            return {}
         found = dict[str, str]()
-        for (file, dtype, label), deaths in self.overloaded.items():
+        if (group := self._group) is None:
+            return found
+        here = ((at[2], deaths) for at, deaths in self.overloaded.items() if at[:2] == (group.file, group.dtype.name))
+        for label, deaths in here:
             hung = [place for place, death in deaths.items() if death.hung]
-            if (file, dtype) != (group.file, group.dtype.name):
-                continue
             if death := deaths.get(str(group)):
                 found[label] = death.reason
             elif len(hung) >= HANGS:
@@ -251,6 +250,7 @@ class Supervisor:
         """Let a worker do the group without the variants in `omit`."""
         task = group.task((*self._left_out, *omit), timed)
         task.known, task.unloaded, self._struck = self.known, self._unloaded(), tuple(omit)
+        task.made = self.made if timed else None
         answer = yield from self._asked(task, Step(str(group), "start"), list[Case])
         if isinstance(answer, Failed):
             return [failed(group, label, answer.message) for label in self._wanted(group) if label not in omit]

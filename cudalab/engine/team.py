@@ -10,8 +10,8 @@ So the rounds of a row come from several fresh processes, and its interval knows
   not be needed do so too where there are many processors; elsewhere they start when they are.
 - Where no number was asked for, further processes time the rows that are not known well enough
   (`cudalab.engine.enough`).
-- Every process has the same inputs, and orders of its own in which the variants take turns. It gets its share of the
-  budget and of the least number of rounds.
+- Every process has the same inputs, which `cudalab.engine.ahead` makes for all where they are large, and orders of its
+  own in which the variants take turns. It gets its share of the budget and of the least number of rounds.
 - A variant that cannot be timed in one process is not tried in the later ones. A variant that fails in a later process
   loses its row; in a further process, which only helps, that costs the times of this process alone. The later processes
   do not compare bits that an earlier one compared with the reference.
@@ -23,9 +23,10 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
+from time import perf_counter
 from types import TracebackType
 from typing import TypeVar
 
@@ -33,10 +34,11 @@ import msgspec
 
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.engine import enough
+from cudalab.engine.ahead import WAITING, Ahead
 from cudalab.engine.fit import CONTEXT
 from cudalab.engine.groups import Group
 from cudalab.engine.merge import merged
-from cudalab.engine.messages import Glimpse, Ready, Setup, Step, Task
+from cudalab.engine.messages import Glimpse, Made, Ready, Setup, Step, Task
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
 from cudalab.engine.supervisor import Death, Doing, Quiet, Supervisor
@@ -61,6 +63,9 @@ class Team:
         self.quiet = quiet  # what is entered while times are taken
         self.wall: dict[str, float] = {}  # seconds by phase, of all processes
         self.turn = 0  # the number of the process at work, from 0
+        self.later: Sequence[Rows[Way]] = ()  # the groups after the one at work, whose inputs are made ahead
+        self._ahead = Ahead(setup.seed, timeout)
+        self._made: Made | None = None  # of the group at work
         self._stack = ExitStack()
         self._all: list[Supervisor] = []
         self._opening: list[Supervisor] = []  # those whose first worker has not opened the device yet
@@ -73,6 +78,7 @@ class Team:
         """Start the first process. Raises what opening the device raised there."""
         first = self._supervisor()
         self._stack.enter_context(first)
+        self._stack.enter_context(self._ahead)
         self.ready: Ready = first.ready
         self.count, most = (of(self.ready.machine.device) for of in (self.setup.count, self.setup.most))
         self.most = max(self.count, min(most, self._room(CONTEXT, OWN)))
@@ -101,6 +107,8 @@ class Team:
 
         `timed` False: check only, without the labels in `omit`.
         """
+        if timed and self.setup.modes:
+            self._look_ahead(group)
         if self.count == 1 or not timed:
             return self._all[0].cases(group, timed, omit)
         most = self.most if isinstance(group, Group) else self.count
@@ -131,6 +139,21 @@ class Team:
             self.turn, self._seen = 0, {}
             self._doing.clear()
             self._rows.clear()
+
+    def _look_ahead(self, group: Rows[Way]) -> None:
+        """Take what was made of this group, and let a later one be made while this one is prepared."""
+        start = perf_counter()
+        self._made = self._ahead.take(group, lambda: self.progress(Step(str(group), WAITING)))
+        self.wall[WAITING] = self.wall.get(WAITING, 0.0) + perf_counter() - start
+        self._ahead.begin(self.later)
+        for supervisor in self._all:
+            supervisor.made = self._made
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """What is entered while times are taken: nothing works beside the run."""
+        with self._ahead.paused(), self.quiet():
+            yield
 
     def _prepare(self, wave: range, group: Rows[Way], omit: set[str], known: dict[str, Parity]) -> None:
         """Let these processes prepare a group. The first one of all goes before the others, and tells what is right."""
@@ -222,8 +245,8 @@ class Team:
         setup = msgspec.structs.replace(
             self.setup, process=len(self._all), calibrate=not self._all and self.setup.calibrate
         )
-        found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)), self.quiet)
-        found.wall = self.wall
+        found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)), self.still)
+        found.wall, found.made = self.wall, self._made
         if self._all:
             found.hung, found.overloaded = self._all[0].hung, self._all[0].overloaded
         self._all.append(found)

@@ -29,7 +29,7 @@ from cudalab.base.globs import split
 from cudalab.device import driver, machine
 from cudalab.device.open import open_device
 from cudalab.device.protocol import Device
-from cudalab.engine import kernel_round, messages, rows
+from cudalab.engine import ahead, kernel_round, messages, rows
 from cudalab.engine.groups import Work
 from cudalab.engine.job import ContextLost, Job
 from cudalab.engine.messages import Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task, named
@@ -156,7 +156,9 @@ class _Worker:
             if known and cuda_source.digest(Path(path)) != known:
                 raise InputError(f"{path} has changed since this run began")
         self.job.known, self.job.unloaded = dict(task.known), task.unloaded
+        self.job.made = tuple(ahead.mapped(task.made))
         found = named(task.handler)(self.job, task.payload)
+        self.job.made = ()
         return Done(msgspec.Raw(msgspec.json.encode(found)), self._wall(), self._right())
 
     def turn(self, bad: tuple[str, ...]) -> tuple[str, ...]:

@@ -126,6 +126,7 @@ def test_a_paused_child_does_nothing_until_the_end():
     """The system tells when a child has stopped, and when it goes on."""
     with echo() as one:  # it waits for orders
         with one.paused():
+            assert one._seal  # it has begun: it ends with this process
             assert os.waitid(os.P_PID, one.pid, os.WSTOPPED | os.WEXITED).si_status == signal.SIGSTOP
         assert os.waitid(os.P_PID, one.pid, os.WCONTINUED | os.WNOWAIT).si_status == signal.SIGCONT
     with one.paused():

@@ -66,7 +66,8 @@ def test_ctrl_c_stops_the_run_and_exits_with_130(tmp_path, change, last):
     (tmp_path / "asked.py").write_text(f"""
 import os, signal, sys
 from cudalab.cli import main
-from cudalab.engine.session import Session, Stopped
+from cudalab.engine.early import Stopped
+from cudalab.engine.session import Session
 {change}
 sys.argv[1:] = {list(map(str, args))!r}
 main()

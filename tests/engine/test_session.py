@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,18 +95,24 @@ def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_n
 
 
 def test_a_group_that_is_added_is_in_the_results_the_file_and_the_progress(group, tmp_path):
-    out, events = tmp_path / "r.json", []
+    out, events, quiet = tmp_path / "r.json", [], []
+
+    @contextmanager
+    def times():  # the look may take some too
+        quiet.append("quiet")
+        yield
+        quiet.append("loud")
 
     def look(cases, looked_at):
         assert looked_at is group
-        cases[0].notes.append("looked at")
+        cases[0].notes.append(f"looked at, {quiet[-1]}")
 
-    with opened(group, progress=events.append, output=out, expected=1) as session:
+    with opened(group, progress=events.append, output=out, expected=1, quiet=times) as session:
         cases = session.add(group, Look("looking", look), complete=True)
         run = session.results
     assert [case.label for case in cases] == ["numpy"]
     assert next(case.status for case in run.cases if case.backend == "pycuda") == "skipped"
-    assert run.cases[0].notes[-1] == "looked at"
+    assert run.cases[0].notes[-1] == "looked at, quiet"
     assert file.load(out) == run
     assert (run.kind, run.complete) == ("bench", True)
     assert "looking" in [event.step.phase for event in events]

@@ -19,7 +19,7 @@ from cudalab.base.errors import InputError, NotFound, SpecError, Unavailable
 from cudalab.base.stats import Ratio
 from cudalab.base.text import visible
 from cudalab.device.open import open_device
-from cudalab.engine import session
+from cudalab.engine import early, session
 from cudalab.engine.job import Job
 from cudalab.engine.selection import Selection
 from cudalab.report import render, study_text, table
@@ -513,7 +513,7 @@ def test_after_ctrl_c_it_says_how_to_go_on(sums, tmp_path, monkeypatch):
 
     def stopped(*args, **options):
         half.save(out)
-        raise session.Stopped("stopped after 1 of 2 groups")
+        raise early.Stopped("stopped after 1 of 2 groups")
 
     monkeypatch.setattr(session.Session, "measure", stopped)
     done = command("graphs", "-q", "-o", str(out))

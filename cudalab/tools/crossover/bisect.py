@@ -19,11 +19,12 @@ from cudalab.base.bounded import guarded
 from cudalab.base.errors import CudalabError, InputError, Unavailable, need_seconds, short, unknown
 from cudalab.base.stats import FASTER, SLOWER, Ratio
 from cudalab.engine import plan
+from cudalab.engine.early import Stopped
 from cudalab.engine.groups import Group
 from cudalab.engine.options import BUDGET, File, claimed, seed_of, setup_of
 from cudalab.engine.progress import Report, ignore
 from cudalab.engine.selection import Selection
-from cudalab.engine.session import Session, Stopped
+from cudalab.engine.session import Session
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
 from cudalab.results.record import TIMES, Case, Results

@@ -22,11 +22,12 @@ from cudalab.device import cuda
 from cudalab.device.open import check_name
 from cudalab.engine import plan
 from cudalab.engine.check_plan import checks
+from cudalab.engine.early import Stopped
 from cudalab.engine.groups import Group
 from cudalab.engine.options import BUDGET, File, claimed, setup_of
 from cudalab.engine.progress import Report, ignore
 from cudalab.engine.selection import Selection
-from cudalab.engine.session import Session, Stopped
+from cudalab.engine.session import Session
 from cudalab.engine.supervisor import TIMEOUT
 from cudalab.results import record
 from cudalab.results.record import Case

@@ -25,7 +25,7 @@ from cudalab.base.errors import CudalabError, InputError, SpecError
 from cudalab.base.stats import Ratio
 from cudalab.device import cuda
 from cudalab.device.open import open_device
-from cudalab.engine import plan, runs, session
+from cudalab.engine import early, plan, runs, session
 from cudalab.engine.check_plan import checks
 from cudalab.engine.groups import Work
 from cudalab.engine.job import Job
@@ -430,7 +430,7 @@ def test_what_is_wrong_or_costs_the_process_is_left_out_and_a_default_is_an_erro
 
 def test_ctrl_c_keeps_nothing_of_an_unfinished_search(lab, monkeypatch):
     monkeypatch.setattr(Worker, "cases", lambda self, *_, **more: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(session.Stopped, match="stopped; nothing is kept"):
+    with pytest.raises(early.Stopped, match="stopped; nothing is kept"):
         lab({(32, 1): 1e-6})
 
 

@@ -1,0 +1,196 @@
+"""Inputs and right results of a large group, made in a process beside the run while the group before is prepared.
+
+The process lies still while times are taken. What it made lies in one piece of memory, which every process of the run
+maps: none draws the inputs again. What it cannot make, the worker makes in the group's turn, and errors are told there.
+There is room for the group at work and for one more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from cudalab.base import genuine, memory, threads
+from cudalab.base.child import ERR, OUT, Child, Ended, Parent
+from cudalab.base.errors import Unavailable
+from cudalab.checks import vacuous
+from cudalab.checks.expected import Expected
+from cudalab.engine import inputs
+from cudalab.engine.groups import Group, Work
+from cudalab.engine.messages import Made, Place, Places
+from cudalab.spec.kernel import Arrays, Kernel
+
+MAIN = "cudalab.engine.ahead.main"
+WAITING = "inputs and reference"  # the phase of a group that waits for what is made of it
+LARGE = 1 << 22  # elements from which a group is made ahead: smaller ones take less than the process needs to start
+NICE = 5  # added to the process's niceness: the group at work goes first
+ROOM = 0.5  # of the memory that is free, which a group may take
+TEMPORARY = 3  # as many times the memory of one of the contents is needed while it is made
+COPY = 1 << 24  # bytes that one thread copies at once
+SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Make a group, into the file at `path`."""
+
+    work: Work
+    seed: int
+    path: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What was made; nothing where it could not be."""
+
+    contents: list[Places]
+
+
+class Ahead:
+    """The process that makes groups. A context manager: at its end there is no process, and the memory is free.
+
+    Where it has died, or gives no answer for `timeout` seconds, no further group is made ahead.
+    """
+
+    def __init__(self, seed: int, timeout: float) -> None:
+        self._seed, self._timeout = seed, timeout
+        self._usable = threads.cores() > 1
+        self._child: Child[Answer] | None = None
+        self._next: Group | None = None  # which is being made
+        self._file = self._taken = -1  # the memory of that group, and of the group at work
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child:
+            self._child.kill()
+        self._file, self._taken = _closed(self._file), _closed(self._taken)
+
+    def begin(self, later: Sequence[object]) -> None:
+        """Let the first large one of the groups that come later be made, unless one is being made already."""
+        group = next((one for one in later if isinstance(one, Group) and _large(one)), None)
+        if not self._usable or self._next or not group:
+            return
+        try:
+            self._child = self._child or Child(MAIN, answers=Answer, echo=(OUT, ERR))
+            self._file = os.memfd_create("cudalab-ahead", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        except (OSError, Unavailable):
+            self._usable = False
+            return
+        self._next = group
+        self._child.send(Wanted(Work.on(group), self._seed, f"/proc/{os.getpid()}/fd/{self._file}"))
+
+    def take(self, group: object, alive: Callable[[], object]) -> Made | None:
+        """What was made for a group, which is now at work; None if nothing was. Waits; `alive` is called meanwhile."""
+        self._taken = _closed(self._taken)
+        if group is not self._next or not self._child:
+            return None
+        self._next, self._taken, self._file = None, self._file, -1
+        try:
+            found = self._child.receive(self._timeout, lambda: bool(alive()))
+            fcntl.fcntl(self._taken, fcntl.F_ADD_SEALS, SEALS)
+        except (Ended, OSError):
+            self._usable = not self._child.ended
+            return None
+        return Made(f"/proc/{os.getpid()}/fd/{self._taken}", found.contents) if found.contents else None
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Let the process lie still until the end of this context: times are taken there."""
+        return self._child.paused() if self._child else nullcontext()
+
+
+def _large(group: Group) -> bool:
+    usual = group.timed and not (group.values or group.awkward or group.why or group.fit)
+    return usual and prod(group.shape) >= LARGE
+
+
+def _closed(file: int) -> int:
+    if file >= 0:
+        os.close(file)
+    return -1
+
+
+def main(parent: Parent) -> None:
+    """Make what the parent wants, one group after the other."""
+    os.nice(NICE)
+    memory.keep()
+    with suppress(OSError):  # where memory runs out, this process goes, and none of the run's
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    for wanted in parent.orders(Wanted):
+        found: list[Places] = []
+        with suppress(Exception):  # the worker meets it too, and tells it
+            found = made(wanted.work.group(), wanted.seed, wanted.path)
+        parent.answer(Answer([] if genuine.replaced() else found))
+
+
+def made(group: Group, seed: int, path: str) -> list[Places]:
+    """Write the contents of a group and the right results to a file; where they lie. Nothing where memory is short."""
+    arrays, found = inputs.drawn(group, seed, 0), list[Places]()
+    count = inputs.count(arrays) + 1  # the last one is for the end
+    if _bytes(group.kernel, arrays) * (count + TEMPORARY) > ROOM * memory.free():
+        return []
+    vacuous.refuse(group.kernel, group.dtype, arrays, seed)
+    with open(path, "r+b", buffering=0) as file:
+        for number in range(count):
+            arrays = inputs.drawn(group, seed, number) if number else arrays
+            right = Expected(group.kernel, arrays).found
+            found.append(Places(_written(file.fileno(), arrays), _written(file.fileno(), right)))
+    return found
+
+
+def _bytes(kernel: Kernel, arrays: Arrays) -> int:
+    """Of these inputs, and of what is right in float64."""
+    shapes = {name: array.shape for name, array in arrays.items()}
+    results = sum(prod(kernel.shape_of(name, shapes)) for name in kernel.outs)
+    return sum(array.nbytes for array in arrays.values()) + 8 * results
+
+
+def _written(file: int, arrays: Mapping[str, np.ndarray]) -> dict[str, Place]:
+    """Append arrays to a file of memory, on all cores."""
+    begin, found = os.fstat(file).st_size, dict[str, Place]()
+    end = begin
+    for name, array in arrays.items():
+        found[name] = Place(end, array.shape, array.dtype.name)
+        end += -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    if end > begin:
+        os.ftruncate(file, end)
+        with contextlib.closing(mmap.mmap(file, end - begin, offset=begin)) as mapped:
+            for name, array in arrays.items():
+                _copy(array, mapped, found[name].offset - begin)
+    return found
+
+
+def _copy(array: np.ndarray, mapped: mmap.mmap, offset: int) -> None:
+    source = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    target = np.ndarray(source.shape, np.uint8, mapped, offset)
+
+    def part(at: slice) -> None:
+        target[at] = source[at]
+
+    threads.each(part, source.size, COPY)
+
+
+def mapped(made: Made | None) -> Iterator[tuple[Arrays, Arrays]]:
+    """The contents and the right results; a change of them is seen by this process alone. Nothing if it cannot be."""
+    if made is None:
+        return
+    try:
+        with open(made.path, "rb") as file:
+            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError):
+        return
+    for places in made.contents:
+        yield _arrays(places.inputs, whole), _arrays(places.right, whole)
+
+
+def _arrays(places: Mapping[str, Place], whole: Any) -> Arrays:
+    return {name: np.ndarray(one.shape, np.dtype(one.dtype), whole, one.offset) for name, one in places.items()}
