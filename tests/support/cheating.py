@@ -1,16 +1,19 @@
 """Every way that we know to cheat a benchmark of kernels, as data, and what becomes of each.
 
-The numbers are those of the list that the lab is tested against, `KINDS`. A cheat is a spec in tests/cheats/specs: a
-`.cu` with the entries `honest` and `cheat`, or a form of PyTorch beside an honest one. `ran` runs some of them, and
+The numbers are those of the list that the lab is tested against, `KINDS`. A cheat is a `.cu` in tests/cheats/specs with
+the entries `honest` and `cheat`, or a spec with a form of PyTorch beside an honest one. `timed` runs some of them, and
 `Outcome.of` says what became of one: WRONG, refused, honest (it took no less than the honest row beside it), or FASTER.
 Only FASTER is a success of the cheat.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import cudalab
 from cudalab.base import stats
@@ -18,6 +21,10 @@ from cudalab.base.errors import CudalabError
 from cudalab.results.record import Case
 
 SPECS = Path(__file__).parents[1] / "cheats" / "specs"
+PLAIN = "from kepler import solver\n\n{0} = solver(__file__)\n"  # the spec of a `.cu` that has none of its own
+HONEST_CU = """#include "kepler.cuh"
+extern "C" __global__ void honest(const float* m, float* e, long long n) { solve(m, e, n); }
+"""
 
 WRONG, REFUSED, HONEST, FASTER, ABSENT = "WRONG", "refused", "honest", "FASTER", "not run"
 CAUGHT = (WRONG, REFUSED)  # either will do
@@ -46,6 +53,14 @@ KINDS = {
 }  # fmt: skip
 
 
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    """With the header of all kernels; it is removed when this process ends."""
+    folder = TemporaryDirectory(prefix="cheats")
+    shutil.copy(SPECS / "kepler.cuh", folder.name)
+    return folder
+
+
 @dataclass(frozen=True)
 class Cheat:
     """One cheat: its numbers in KINDS, the name of its spec, and what may become of it where it shows."""
@@ -59,7 +74,12 @@ class Cheat:
 
     @property
     def path(self) -> str:
-        return str(SPECS / f"{self.name}.py")
+        """Its spec, in a folder of this process; what a form or a kernel has not of its own is written beside it."""
+        folder = Path(_folder().name)
+        for suffix, usual in ((".py", PLAIN.format(self.name)), (".cu", HONEST_CU)):
+            own = SPECS / f"{self.name}{suffix}"
+            (folder / own.name).write_text(own.read_text() if own.exists() else usual)
+        return str(folder / f"{self.name}.py")
 
     @property
     def what(self) -> str:
