@@ -71,7 +71,7 @@ def test_a_replaced_function_is_noticed(cheat):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(cheat.expected), done.stdout
-    assert cheat.said in done.stdout
+    assert (cheat.said or "the spec replaced") in done.stdout
 
 
 @pytest.fixture(scope="module")
