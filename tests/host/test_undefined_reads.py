@@ -27,19 +27,9 @@ def launched(module, entry, order="alternating", probe=0):
 @pytest.mark.parametrize(
     ("entry", "place", "read", "why"),
     [
-        (
-            "absent",
-            "3: .*, thread .32",
-            8,
-            "which does not exist: the block has 40 threads; CUDA leaves",
-        ),
+        ("absent", "3: .*, thread .32", 8, "which does not exist: the block has 40 threads; CUDA leaves"),
         ("returned", "5: .*, thread .0", 1, "which has returned; CUDA leaves"),
-        (
-            "unnamed",
-            "7: .*, thread .0",
-            6,
-            "which is not in the mask 0x0000000f; CUDA leaves",
-        ),
+        ("unnamed", "7: .*, thread .0", 6, "which is not in the mask 0x0000000f; CUDA leaves"),
     ],
 )
 def test_a_read_of_a_lane_that_takes_no_part_is_known_by_line_and_thread(module, entry, place, read, why):
