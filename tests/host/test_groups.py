@@ -16,7 +16,7 @@ LAUNCH = on_cpu.DATA / "launch"
 CONSTANTS, GRID, CLUSTER, POLL = (
     (LAUNCH / name).read_text() for name in ("constants.cu", "grid_sync.cu", "cluster.cu", "poll.cu")
 )
-ORDERS = ("alternating", "forward", "reverse", 7)
+CU, ORDERS = "groups.cu", ("alternating", "forward", "reverse", 7)
 
 
 @pytest.fixture(scope="module")
@@ -71,23 +71,9 @@ def test_a_grid_that_cannot_go_on_is_diagnosed_and_a_missing_barrier_noticed(gri
         normalized(grid_bugs, "forward", entry=bug.name, cooperative=True)
 
 
-def test_a_barrier_made_of_atomics():
-    module = host.load("""
-__device__ void barrier(unsigned* state, unsigned goal) {
-    __syncthreads();
-    if (threadIdx.x == 0) { __threadfence(); atomicAdd(state, 1); while (atomicAdd(state, 0) < goal) {} }
-    __syncthreads();
-}
-__global__ void k(unsigned* state, int* part, int* out) {
-    __shared__ int own;
-    if (threadIdx.x == 0) own = part[blockIdx.x] = blockIdx.x;
-    barrier(state, gridDim.x);
-    int sum = own;
-    for (int i = 0; i < gridDim.x; ++i) sum += part[i];
-    out[blockIdx.x] = sum;
-}""")
+def test_a_barrier_made_of_atomics(module):
     state, part, out = np.zeros(1, np.uint32), np.zeros(9, np.int32), np.zeros(9, np.int32)
-    run(module, "k", 9, 64, state, part, out, cooperative=True)
+    run(module, "by_atomics", 9, 64, state, part, out, cooperative=True)
     np.testing.assert_array_equal(out, 36 + np.arange(9))
 
 
@@ -173,47 +159,15 @@ def test_clusters_that_do_not_fit(cluster, blocks, says):
         run(cluster, "histogram", 8, 64, np.zeros_like(x), x, np.int32(64), np.int32(16), shared=64, cluster=blocks)
 
 
-WITH_INITIAL_VALUE = """
-#include <cooperative_groups.h>
-struct Part { float top = 7.0f; };
-extern "C" __global__ void kernel(float* y) {
-    __shared__ Part part[32];
-    BODY
-}
-"""
-
-
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_blocks_of_a_cluster_share_arrays_of_a_type_with_an_initial_value(order):
-    body = """
-    auto cluster = cooperative_groups::this_cluster();
-    part[threadIdx.x].top = blockIdx.x * 100.0f + threadIdx.x;
-    cluster.sync();
-    y[blockIdx.x * 32 + threadIdx.x] = cluster.map_shared_rank(part, 1 - cluster.block_rank())[threadIdx.x].top;
-    cluster.sync();"""
-    module = host.load(WITH_INITIAL_VALUE.replace("BODY", body))
-    y = run(module, "kernel", 2, 32, np.zeros((2, 32), np.float32), cluster=(2,), order=order)
+def test_the_blocks_of_a_cluster_share_arrays_of_a_type_with_an_initial_value(module, order):
+    y = run(module, "other_parts", 2, 32, np.zeros((2, 32), np.float32), cluster=(2,), order=order)
     assert (y == np.arange(32) + np.array([[100], [0]])).all()
+    assert not (run(module, "first_parts", 1, 32, np.zeros(32, np.float32), order=order) == 7).any()
 
 
-def test_cuda_gives_no_shared_array_an_initial_value():
-    module = host.load(WITH_INITIAL_VALUE.replace("BODY", "y[threadIdx.x] = part[threadIdx.x].top; __syncthreads();"))
-    assert not (run(module, "kernel", 1, 32, np.zeros(32, np.float32)) == 7).any()
-
-
-def test_code_for_sm_90_runs_where_there_are_clusters():
-    source = """
-#if __CUDA_ARCH__ >= 900
-#define RANK cluster_rank
-#else
-#define RANK none
-#endif
-__device__ int none() { return -1; }
-__device__ int cluster_rank() { return cooperative_groups::this_cluster().block_rank(); }
-extern "C" __global__ void kernel(int* y) { y[blockIdx.x] = RANK(); }
-"""
-    module = host.load("#include <cooperative_groups.h>\n" + source)
-    assert run(module, "kernel", 4, 1, np.zeros(4, np.int32), cluster=(2,)).tolist() == [0, 1, 0, 1]
+def test_code_for_sm_90_runs_where_there_are_clusters(module):
+    assert run(module, "ranks", 4, 1, np.zeros(4, np.int32), cluster=(2,)).tolist() == [0, 1, 0, 1]
 
 
 def test_a_launch_cannot_change_the_cluster_of_the_source(cluster):
