@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from several import adam, count, rms, rms_form
 
-from cudalab.base.errors import InputError, SpecError
+from cudalab.base.errors import InputError
 from cudalab.call.torch_operator import operator
 
 torch = pytest.importorskip("torch")
@@ -159,20 +159,3 @@ def test_torch_func_gets_the_torch_form(tmp_path):
     x, w = x.detach(), w.detach()
     found = torch.func.vmap(lambda one: rms(tmp_path)(one, w, eps=0.5)[1])(torch.stack([x, 2 * x]))
     torch.testing.assert_close(found[1], rms_form(2 * x, w, 0.5)[1])
-
-
-@pytest.mark.parametrize(
-    ("backward", "message"),
-    [
-        (lambda dy, dscale, q: dy, r"backward names 'q'; it takes by name dy, dscale \(the gradient of y, scale\)"),
-        (lambda x: x, "backward names no gradient of an output"),
-    ],
-)
-def test_a_backward_whose_names_do_not_fit_is_refused(tmp_path, backward, message):
-    with pytest.raises(SpecError, match=message):
-        rms(tmp_path, backward=backward)
-
-
-def test_what_is_updated_in_place_has_no_backward(tmp_path):
-    with pytest.raises(SpecError, match="p is updated in place and has no gradient; leave backward out"):
-        adam(tmp_path, backward=lambda dp: dp)

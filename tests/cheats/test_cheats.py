@@ -22,7 +22,7 @@ def test_every_kind_of_cheat_has_a_row_or_a_reason():
 
 
 def test_every_file_is_in_the_table():
-    assert {path.stem for path in SPECS.glob("*.py")} == {path.stem for path in SPECS.glob("*.cu")} == set(BY_NAME)
+    assert {path.stem for path in (*SPECS.glob("*.py"), *SPECS.glob("*.cu"))} == set(BY_NAME)
     assert len(BY_NAME) == len(CHEATS)
 
 
@@ -71,7 +71,7 @@ def test_a_replaced_function_is_noticed(cheat):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(cheat.expected), done.stdout
-    assert cheat.said in done.stdout
+    assert (cheat.said or "the spec replaced") in done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from small_groups import planned
 from specs import spec
 
 from cudalab import Budget, Launch, Out
-from cudalab.base.errors import InputError, SpecError
+from cudalab.base.errors import InputError
 from cudalab.checks.misaligned import offsets
 from cudalab.engine.verdicts import _aligned
 
@@ -70,16 +70,6 @@ def test_a_call_with_a_less_aligned_array_is_refused(tmp_path):
         kernel(off, w[:1])
     with pytest.raises(InputError, match="out starts 4 bytes after"):
         kernel(x[:32].copy(), w[:1], out=off)
-
-
-@pytest.mark.parametrize(
-    ("aligned", "said"),
-    [(12, "aligned is 12; give a power of two"), (512, "up to 256"), (True, "power of two"),
-     ({"z": 16}, "aligned: no array named 'z'"), ({"x": 3}, "give a power of two")],
-)  # fmt: skip
-def test_an_alignment_that_cannot_be(tmp_path, aligned, said):
-    with pytest.raises(SpecError, match=said):
-        spec(tmp_path, aligned=aligned)
 
 
 @pytest.mark.parametrize("in_place", [False, True])

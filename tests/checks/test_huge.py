@@ -22,7 +22,8 @@ from cudalab.host.reserved import reserved, touched
 from cudalab.spec.dtype import dtype
 
 F32 = dtype("float32")
-CU = (Path(__file__).parents[1] / "data" / "huge" / "k.cu").read_text()
+DATA = Path(__file__).parents[1] / "data"
+CU = (DATA / "huge" / "k.cu").read_text()
 TOLD = {entry: says for says, entry in re.findall(r"^// (.*)\n__global__ void (\w+)", CU, re.MULTILINE)}
 
 
@@ -117,30 +118,13 @@ def test_a_reserved_array_takes_memory_where_it_is_touched():
 
 
 def test_results_that_a_function_returns_as_a_struct_are_written(tmp_path):
-    """g++ calls nothing before such a store."""
-    (tmp_path / "k.cu").write_text(
-        "__device__ __attribute__((noinline)) float2 f(float2 a) { return make_float2(a.x + 1, a.y); }\n"
-        "__global__ void k(const float2* x, float2* y, long long n) {\n"
-        "    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = f(x[i]); }\n"
-    )
-    k, kind = kernel(tmp_path, dtypes=("complex64",), entries={"k": each}), dtype("complex64")
+    cu = (DATA / "huge" / "returned.cu").read_text()
+    k, kind = kernel(tmp_path, cu=cu, dtypes=("complex64",), entries={"k": each}), dtype("complex64")
     load, beyond = watched(k, kind=kind)
     assert set(huge.fault(load, k, "k", kind, beyond)) == {""}
 
 
 def test_several_launches_outputs_scalars_workspaces_constants_and_arrays_in_place(tmp_path):
-    (tmp_path / "k.cu").write_text("""
-__constant__ float shift[1];
-template <class N> __global__ void first(const float* x, float* p, float* work, float by, long long n) {
-    N i = (N)((long long)blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < n) { work[i] = x[i] * by; p[i] += shift[0]; }
-}
-__global__ void second(const float* work, double* y, long long n) {
-    long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = work[i];
-}
-""")
-
     def launches(kind):
         def launch(x, p, y, work, by):
             grid = (blocks(x.size, 256),)
@@ -152,7 +136,8 @@ __global__ void second(const float* work, double* y, long long n) {
         return launch
 
     k = kernel(
-        tmp_path, reference=lambda x, p, by: (p + 1, x * by), outputs={"p": Out(), "y": Out(dtype="float64")},
+        tmp_path, cu=(DATA / "huge" / "steps.cu").read_text(),
+        reference=lambda x, p, by: (p + 1, x * by), outputs={"p": Out(), "y": Out(dtype="float64")},
         scalars={"by": Scalar(2.0)}, workspace={"work": Work("float32")}, constants={"shift": np.ones(1, np.float32)},
         shapes={"x": "n", "p": "n", "y": "n", "work": "n"},
         entries={"wide": launches("long long"), "narrow": launches("int")},
@@ -167,30 +152,22 @@ __global__ void second(const float* work, double* y, long long n) {
 @pytest.mark.process
 @pytest.mark.sweep
 def test_indices_are_the_last_ones_where_the_spec_names_their_end():
-    embedding = Path(__file__).parents[1] / "data" / "kernels" / "embedding.py"
+    embedding = DATA / "kernels" / "embedding.py"
     (row,) = [c for c in cudalab.check(embedding, dtypes="float32", only="host", huge=True).cases if "2^31" in c.size]
     if row.status == "skipped":
         pytest.skip(row.reason)
     assert row.status == "ok" and not row.notes, row
 
 
-GATHER = """
-__global__ void wide(const float* table, const int* index, float* y, int dim) {
-    y[(size_t)blockIdx.x * dim + threadIdx.x] = table[(size_t)index[blockIdx.x] * dim + threadIdx.x]; }
-__global__ void narrow(const float* table, const int* index, float* y, int dim) {
-    y[(size_t)blockIdx.x * dim + threadIdx.x] = table[index[blockIdx.x] * dim + int(threadIdx.x)]; }
-"""
-
-
 def gathered(tmp_path, entry, **more):
     """The rows of a check of arrays beyond 2^31 elements: each dimension of a size grows in turn."""
-    (tmp_path / "k.cu").write_text(GATHER)
 
     def launch(table, index, y):
         return Launch((index.size,), (table.shape[1],), (table, index, y, np.int32(table.shape[1])))
 
     k = kernel(
-        tmp_path, sizes={"small": (70, 40, 32)}, edges=((3, 2, 8),), reference=lambda table, index: table[index],
+        tmp_path, cu=(DATA / "huge" / "gather.cu").read_text(),
+        sizes={"small": (70, 40, 32)}, edges=((3, 2, 8),), reference=lambda table, index: table[index],
         shapes={"index": "n", "table": "rows dim", "y": "n dim"}, entries={entry: launch},
         inputs={"index": In("int32", 0, "rows")}, **more,
     )  # fmt: skip
@@ -206,7 +183,7 @@ def gathered(tmp_path, entry, **more):
 def test_each_dimension_grows_in_turn_and_an_index_is_the_last_one(tmp_path):
     assert gathered(tmp_path, "wide").status == "ok"
     wrong = gathered(tmp_path, "narrow")
-    assert wrong.status == "WRONG" and "reads 4 bytes outside an array" in wrong.reason and "k.cu:5" in wrong.reason
+    assert wrong.status == "WRONG" and "reads 4 bytes outside an array" in wrong.reason and "k.cu:6" in wrong.reason
 
 
 def test_an_index_whose_end_the_spec_does_not_name_has_no_last_one(tmp_path):
@@ -239,20 +216,12 @@ def test_a_length_is_one_that_dims_allows(tmp_path):
 
 
 def test_whole_numbers_beside_a_large_output_hide_no_index_and_as_indices_they_are_not_blamed(tmp_path):
-    """Of a scatter nobody knows which elements its last blocks write."""
-    signature = "(const float* x, const int* k, float* y, long long n)"
-    (tmp_path / "k.cu").write_text(
-        "#define I blockIdx.x * blockDim.x + threadIdx.x\n"
-        f"__global__ void wide{signature} {{ long long i = (long long)I; if (i < n) y[i] = x[i] + k[i]; }}\n"
-        f"__global__ void narrow{signature} {{ unsigned i = I; if (i < n) y[i] = x[i] + k[i]; }}\n"
-        f"__global__ void scatter{signature} {{ long long i = (long long)I; if (i < n) y[k[i]] = x[i]; }}\n"
-    )
-
     def launch(x, k, y):
         return Launch((blocks(x.size, 256),), (256,), (x, k, y, np.int64(x.size)))
 
     k = kernel(
-        tmp_path, reference=lambda x, k: x + k, entries=dict.fromkeys(("wide", "narrow", "scatter"), launch),
+        tmp_path, cu=(DATA / "huge" / "whole.cu").read_text(),
+        reference=lambda x, k: x + k, entries=dict.fromkeys(("wide", "narrow", "scatter"), launch),
         inputs=lambda shape, dtype, rng: {"x": draw(shape, dtype, rng), "k": rng.integers(0, 9, shape, np.int32)},
     )  # fmt: skip
     load, beyond = watched(k, [("wide",)])

@@ -11,7 +11,6 @@ from several import FIRST_OF_4, first
 from specs import spec
 
 from cudalab import Budget, In, Launch, Out, Scalar
-from cudalab.base.errors import SpecError
 from cudalab.checks import other_scalars
 from cudalab.engine import check_plan
 from cudalab.engine.groups import Group, Work
@@ -101,20 +100,6 @@ def test_a_spec_names_the_other_values_or_none(tmp_path):
     found = other_scalars.chosen(kernel, dtype("float32"), kernel.make((1000,), dtype("float32")), 0)
     assert found.values == {"eps": np.float32(2e-5), "times": 2}
     assert found.notes == ("the scalar alpha has one value in every check: others=() asks for it",)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"others": 1}, "Scalar: others is 1; give a tuple of numbers, such as (1, 8), a function of inputs, or None"),
-        ({"others": ("1",)}, "Scalar: others is ('1',); give a tuple of numbers"),
-        ({"others": (0.5,), "dtype": "int32"}, "the scalar among others is 0.5; give a number that fits int32"),
-    ],
-)
-def test_other_values_that_are_none_are_refused(fields, message):
-    with pytest.raises(SpecError) as raised:
-        Scalar(1, **fields)
-    assert message in str(raised.value)
 
 
 def test_a_function_that_returns_no_tuple_is_named(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import on_cpu
 import pytest
@@ -51,74 +53,27 @@ def test_a_tail_of_zeros_a_bulk_copy_and_threads_that_drop_out(module, order):
     np.testing.assert_array_equal(counts.reshape(16, 4), np.tile([0, 16, 32, 48], (16, 1)))
 
 
-BARE = "pipe.consumer_release();\n        __syncthreads();"
-BUGS = [  # entry, what is written, what a mistake makes of it
-    ("double_buffer", "__pipeline_wait_prior(1);", ""),
-    ("double_buffer", "__pipeline_wait_prior(1);", "__pipeline_wait_prior(2);"),
-    ("double_buffer", "__syncthreads();  // ARRIVED", ""),
-    ("double_buffer", "__syncthreads();  // READ", ""),
-    ("double_buffer", "    __pipeline_commit();\n    float", "    float"),
-    ("double_buffer", "sum += tile[i % 2]", "sum += tile[(i + 1) % 2]"),
-    ("thread_pipeline", "pipe.consumer_wait();", ""),
-    ("thread_pipeline", "        __syncthreads();\n        sum", "        sum"),
-    ("thread_pipeline", BARE, "pipe.consumer_release();"),
-    ("thread_pipeline", "pipe.producer_commit();", ""),
-    ("thread_pipeline", "    fetch(0);\n", "    fetch(0);\n    fetch(1);\n"),
-    ("block_pipeline", "pipe.consumer_wait();", ""),
-    ("block_pipeline", "pipe.producer_acquire();", ""),
-    ("block_pipeline", "pipe.producer_commit();", ""),
-    ("block_pipeline", "pipe.consumer_release();", ""),
-    ("roles", "pipe.producer_acquire();", ""),
-    ("roles", "pipe.consumer_wait();", ""),
-    ("roles", "pipe.consumer_release();", ""),
-    ("handshake", "bar[i % 2].arrive_and_wait();", ""),
-    ("handshake", "bar[i % 2].arrive_and_wait();", "barrier::arrival_token u = bar[i % 2].arrive();"),
-    ("handshake", "bar[i % 2 + 2].arrive_and_wait();", ""),
-    ("handshake", "block.sync();", ""),
-    ("handshake", "block.size());", "TILE);"),
-    ("handshake", "if (i + 2 < tiles) barrier", "if (i + 3 < tiles) barrier"),
-    ("copy_and_arrive", "bar.arrive_and_wait();", ""),
-    ("copy_and_arrive", "bar.arrive_and_wait();", "block.sync();"),
-    ("copy_and_arrive", "block.sync();\n    }", "}"),
-    ("copy_and_arrive", "init(&bar, blockDim.x);", ""),
-    ("copy_and_arrive", "init(&bar, blockDim.x);", "init(&bar, blockDim.x / 2);"),
-    ("by_group", "cg::wait_prior<1>(block);", ""),
-    ("by_group", "cg::wait_prior<1>(block);", "cg::wait_prior<2>(block);"),
-    ("by_group", "cg::wait(block);", ""),
-    ("by_group", "        block.sync();\n", ""),
-]
+MISTAKES = on_cpu.mistakes(on_cpu.DATA / "host" / CU)
 
 
 @pytest.fixture(scope="module")
 def mistaken() -> host.Module:
-    head = SOURCE[: SOURCE.index("// Double buffering")] + "using barrier = cuda::barrier<cuda::thread_scope_block>;\n"
-    return on_cpu.mistaken(SOURCE, BUGS, head)
+    return on_cpu.mistaken(on_cpu.DATA / "host" / CU)
 
 
-def wrong(mistaken, bug, order):
+def outcome(mistaken, bug, order):
+    """The error of a launch, or whether its result is wrong."""
     try:
-        return not is_right(mistaken, BUGS[bug][0], TILES, order, f"bug_{bug}")
-    except LaunchError:
-        return True
+        return "" if is_right(mistaken, bug.entry, TILES, order, bug.name) else "wrong"
+    except LaunchError as error:
+        return str(error)
 
 
-@pytest.mark.parametrize("bug", range(len(BUGS)), ids=[f"{entry}: {right} {wrong}" for entry, right, wrong in BUGS])
+@pytest.mark.parametrize("bug", MISTAKES, ids=str)
 def test_a_bug_gives_a_wrong_result_or_an_error(mistaken, bug):
     """In one of the orders that a check tries; a shuffled one lets some copies land at once."""
-    assert any(wrong(mistaken, bug, order) for order in ORDERS)
-
-
-@pytest.mark.parametrize(
-    ("bug", "says"),
-    [
-        (("double_buffer", "    __pipeline_commit();\n    float", "    float"), "destination of this asynchronous"),
-        (("copy_and_arrive", "init(&bar, blockDim.x);", ""), "a barrier that is not initialized: let one thread"),
-        (("roles", "pipe.consumer_release();", ""), r"128 have returned, 32 wait for a phase of .* bugs.cu:\d+"),
-    ],
-)
-def test_what_is_said_of_a_bug(mistaken, bug, says):
-    with pytest.raises(LaunchError, match=says):
-        is_right(mistaken, bug[0], TILES, "alternating", f"bug_{BUGS.index(bug)}")
+    found = [outcome(mistaken, bug, order) for order in ORDERS]
+    assert any(found) and re.search(bug.says, found[0])
 
 
 @pytest.mark.sweep

@@ -34,11 +34,7 @@ def test_an_update_that_is_tried_once_is_lost_in_each_shuffled_order(module, ent
 
 
 def test_each_block_runs_once_in_a_grid_of_three_dimensions(module):
-    text = """__global__ void k(int* y) {
-        atomicExch(&y[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x], 1 + threadIdx.x);
-        if (threadIdx.x == 0) atomicAdd(&y[105], 1); }"""
-    y = np.zeros(106, np.int32)
-    run(host.load(text), "k", (7, 5, 3), 4, y, order=9)
+    y = run(module, "counts_blocks", (7, 5, 3), 4, np.zeros(106, np.int32), order=9)
     assert y[105] == 105 and y[:105].min() >= 1
 
 

@@ -12,11 +12,11 @@ from on_cpu import run
 from cudalab import host
 from cudalab.base.errors import InputError, LaunchError, NotFound, OverrunError
 
+LAUNCH = on_cpu.DATA / "launch"
 CONSTANTS, GRID, CLUSTER, POLL = (
-    (on_cpu.DATA / "launch" / name).read_text() for name in ("constants.cu", "grid_sync.cu", "cluster.cu", "poll.cu")
+    (LAUNCH / name).read_text() for name in ("constants.cu", "grid_sync.cu", "cluster.cu", "poll.cu")
 )
-ORDERS = ("alternating", "forward", "reverse", 7)
-BARRIER = "grid.sync();"
+CU, ORDERS = "groups.cu", ("alternating", "forward", "reverse", 7)
 
 
 @pytest.fixture(scope="module")
@@ -57,50 +57,23 @@ def test_a_grid_that_no_gpu_holds_at_once_is_refused_with_the_number(grid):
         normalized(grid, "forward", blocks=132 * 16 + 1, cooperative=True)
 
 
-GRID_BUGS = [  # entry, what is written, what a mistake makes of it, and what is said of it
-    ("normalize", BARRIER, instead, says)
-    for instead, says in (
-        ("if (blockIdx.x == 3) return; grid.sync();", r"at grid.sync\(\) for ever: block \(3,0,0\), .* has returned"),
-        ("if (blockIdx.x != 2) grid.sync(); else block.sync();", r"ever: block \(2,0,0\), .* has returned without"),
-        ("grid.barrier_arrive(); grid.barrier_arrive();", "arrives at grid.sync.. twice"),
-        ("grid.barrier_wait();", "barrier_wait.. without barrier_arrive"),
-        ("", ""),
-    )
-]
-
-
 @pytest.fixture(scope="module")
 def grid_bugs():
-    return on_cpu.mistaken(GRID, GRID_BUGS)
+    return on_cpu.mistaken(LAUNCH / "grid_sync.cu")
 
 
-def test_a_missing_barrier_of_the_grid_is_noticed(grid_bugs):
-    assert not any(normalized(grid_bugs, order, entry="bug_4", cooperative=True) for order in ORDERS)
+@pytest.mark.parametrize("bug", on_cpu.mistakes(LAUNCH / "grid_sync.cu"), ids=str)
+def test_a_grid_that_cannot_go_on_is_diagnosed_and_a_missing_barrier_noticed(grid_bugs, bug):
+    if not bug.says:
+        assert not any(normalized(grid_bugs, order, entry=bug.name, cooperative=True) for order in ORDERS)
+        return
+    with pytest.raises(LaunchError, match=bug.says):
+        normalized(grid_bugs, "forward", entry=bug.name, cooperative=True)
 
 
-@pytest.mark.parametrize("bug", range(4))
-def test_a_grid_that_cannot_go_on_is_diagnosed(grid_bugs, bug):
-    with pytest.raises(LaunchError, match=GRID_BUGS[bug][-1]):
-        normalized(grid_bugs, "forward", entry=f"bug_{bug}", cooperative=True)
-
-
-def test_a_barrier_made_of_atomics():
-    module = host.load("""
-__device__ void barrier(unsigned* state, unsigned goal) {
-    __syncthreads();
-    if (threadIdx.x == 0) { __threadfence(); atomicAdd(state, 1); while (atomicAdd(state, 0) < goal) {} }
-    __syncthreads();
-}
-__global__ void k(unsigned* state, int* part, int* out) {
-    __shared__ int own;
-    if (threadIdx.x == 0) own = part[blockIdx.x] = blockIdx.x;
-    barrier(state, gridDim.x);
-    int sum = own;
-    for (int i = 0; i < gridDim.x; ++i) sum += part[i];
-    out[blockIdx.x] = sum;
-}""")
+def test_a_barrier_made_of_atomics(module):
     state, part, out = np.zeros(1, np.uint32), np.zeros(9, np.int32), np.zeros(9, np.int32)
-    run(module, "k", 9, 64, state, part, out, cooperative=True)
+    run(module, "by_atomics", 9, 64, state, part, out, cooperative=True)
     np.testing.assert_array_equal(out, 36 + np.arange(9))
 
 
@@ -153,42 +126,21 @@ def test_blocks_of_a_cluster_use_each_other_s_shared_memory(cluster, order):
     assert counted(cluster, order) and reversed_(cluster, order)
 
 
-CLUSTER_BUGS = {
-    "no last sync": ("reverse", "    cluster.sync();\n}", "}", ""),  # the memory is read too late
-    "no wait": ("reverse", "cluster.barrier_wait();", "", "arrives at the cluster's barrier twice"),
-    "no arrive": ("reverse", "cluster.barrier_arrive();", "", "barrier_wait.. without barrier_arrive"),
-    "one leaves early": (
-        "reverse",
-        "const unsigned other",
-        "if (blockIdx.x == 0) return;\nconst unsigned other",
-        "gone",
-    ),
-    "no first sync": ("histogram", "cluster.sync();\n    for", "for", "before this block has begun; call clus"),
-    "a block's barrier": (
-        "histogram",
-        "}\n    cluster.sync();",
-        "}\n    __syncthreads();",
-        "its shared memory is gone",
-    ),
-}
-
-
 @pytest.fixture(scope="module")
 def cluster_bugs():
-    return on_cpu.mistaken(CLUSTER, list(CLUSTER_BUGS.values()))
+    return on_cpu.mistaken(LAUNCH / "cluster.cu")
 
 
-@pytest.mark.parametrize(("bug", "entry", "says"), [(i, b[0], b[-1]) for i, b in enumerate(CLUSTER_BUGS.values())],
-                         ids=CLUSTER_BUGS)  # fmt: skip
-def test_faults_of_clusters_are_caught(cluster_bugs, bug, entry, says):
+@pytest.mark.parametrize("bug", on_cpu.mistakes(LAUNCH / "cluster.cu"), ids=str)
+def test_faults_of_clusters_are_caught(cluster_bugs, bug):
     said, right = [], 0
     for order in ORDERS:
         try:
-            right += {"reverse": reversed_, "histogram": counted}[entry](cluster_bugs, order, f"bug_{bug}")
+            right += {"reverse": reversed_, "histogram": counted}[bug.entry](cluster_bugs, order, bug.name)
         except LaunchError as error:
             said.append(str(error))
     assert right < 2  # in a shuffled order a block may happen to begin in time
-    assert not says or any(re.search(says, one) for one in said)
+    assert not bug.says or any(re.search(bug.says, one) for one in said)
 
 
 @pytest.mark.parametrize(
@@ -207,47 +159,15 @@ def test_clusters_that_do_not_fit(cluster, blocks, says):
         run(cluster, "histogram", 8, 64, np.zeros_like(x), x, np.int32(64), np.int32(16), shared=64, cluster=blocks)
 
 
-WITH_INITIAL_VALUE = """
-#include <cooperative_groups.h>
-struct Part { float top = 7.0f; };
-extern "C" __global__ void kernel(float* y) {
-    __shared__ Part part[32];
-    BODY
-}
-"""
-
-
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_blocks_of_a_cluster_share_arrays_of_a_type_with_an_initial_value(order):
-    body = """
-    auto cluster = cooperative_groups::this_cluster();
-    part[threadIdx.x].top = blockIdx.x * 100.0f + threadIdx.x;
-    cluster.sync();
-    y[blockIdx.x * 32 + threadIdx.x] = cluster.map_shared_rank(part, 1 - cluster.block_rank())[threadIdx.x].top;
-    cluster.sync();"""
-    module = host.load(WITH_INITIAL_VALUE.replace("BODY", body))
-    y = run(module, "kernel", 2, 32, np.zeros((2, 32), np.float32), cluster=(2,), order=order)
+def test_the_blocks_of_a_cluster_share_arrays_of_a_type_with_an_initial_value(module, order):
+    y = run(module, "other_parts", 2, 32, np.zeros((2, 32), np.float32), cluster=(2,), order=order)
     assert (y == np.arange(32) + np.array([[100], [0]])).all()
+    assert not (run(module, "first_parts", 1, 32, np.zeros(32, np.float32), order=order) == 7).any()
 
 
-def test_cuda_gives_no_shared_array_an_initial_value():
-    module = host.load(WITH_INITIAL_VALUE.replace("BODY", "y[threadIdx.x] = part[threadIdx.x].top; __syncthreads();"))
-    assert not (run(module, "kernel", 1, 32, np.zeros(32, np.float32)) == 7).any()
-
-
-def test_code_for_sm_90_runs_where_there_are_clusters():
-    source = """
-#if __CUDA_ARCH__ >= 900
-#define RANK cluster_rank
-#else
-#define RANK none
-#endif
-__device__ int none() { return -1; }
-__device__ int cluster_rank() { return cooperative_groups::this_cluster().block_rank(); }
-extern "C" __global__ void kernel(int* y) { y[blockIdx.x] = RANK(); }
-"""
-    module = host.load("#include <cooperative_groups.h>\n" + source)
-    assert run(module, "kernel", 4, 1, np.zeros(4, np.int32), cluster=(2,)).tolist() == [0, 1, 0, 1]
+def test_code_for_sm_90_runs_where_there_are_clusters(module):
+    assert run(module, "ranks", 4, 1, np.zeros(4, np.int32), cluster=(2,)).tolist() == [0, 1, 0, 1]
 
 
 def test_a_launch_cannot_change_the_cluster_of_the_source(cluster):

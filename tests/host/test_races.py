@@ -74,13 +74,8 @@ def test_a_race_is_told_with_its_place_and_what_is_in_order_is_none(watched, ker
 
 
 def test_every_kernel_of_the_file_is_tried(watched):
-    own = {
-        "late_guard",
-        "late_guard_of_copy",
-        "padding",
-        "one_waits",
-        *(entry for entry in watched.entries if entry.startswith("volatile_")),
-    }
+    own = {"late_guard", "late_guard_of_copy", "padding", "one_waits"}
+    own |= {entry for entry in watched.entries if entry.startswith("volatile_")}
     assert set(watched.entries) == own | {one.entry for one in TRIED}
 
 

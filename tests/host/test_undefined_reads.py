@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from cpu_rows import cpu_rows
-from on_cpu import run
+from on_cpu import run, source
 
 import cudalab
 from cudalab.base.errors import LaunchError
@@ -27,19 +27,9 @@ def launched(module, entry, order="alternating", probe=0):
 @pytest.mark.parametrize(
     ("entry", "place", "read", "why"),
     [
-        (
-            "absent",
-            "3: .*, thread .32",
-            8,
-            "which does not exist: the block has 40 threads; CUDA leaves",
-        ),
+        ("absent", "3: .*, thread .32", 8, "which does not exist: the block has 40 threads; CUDA leaves"),
         ("returned", "5: .*, thread .0", 1, "which has returned; CUDA leaves"),
-        (
-            "unnamed",
-            "7: .*, thread .0",
-            6,
-            "which is not in the mask 0x0000000f; CUDA leaves",
-        ),
+        ("unnamed", "7: .*, thread .0", 6, "which is not in the mask 0x0000000f; CUDA leaves"),
     ],
 )
 def test_a_read_of_a_lane_that_takes_no_part_is_known_by_line_and_thread(module, entry, place, read, why):
@@ -80,17 +70,7 @@ def test_a_lane_that_does_not_arrive_is_named_with_its_place(module):
 
 # ---- what a row says -------------------------------------------------------------------------------------------------
 
-SUM = """__global__ void k(const float* x, float* y) {
-    const int t = threadIdx.x;
-    float v = x[blockIdx.x * 40 + t], unused;
-    unused = __shfl_down_sync(~0u, v, 31);
-    for (int by = 16; by; by /= 2) {
-        const float other = __shfl_down_sync(~0u, v, by);
-        if (CONDITION) v += other;
-    }
-    if (t % 32 == 0) atomicAdd(y + blockIdx.x, v + (unused > 1e38f && t == 40));
-}
-"""
+SUM = source("undefined_sum.cu")
 
 
 def row(folder, condition, value=1):

@@ -90,34 +90,16 @@ def test_waiting_without_end_is_told_and_does_not_hang(module):
         run(module, "chain", 100, 1024, zeros(100), zeros(100), order="reverse")
 
 
-def test_a_load_past_l1_and_a_fence_let_others_run():
-    module = host.load(
-        "__global__ void k(int* flag, int* y) {\n"
-        "  if (threadIdx.x == 0) { while (__ldcg(flag) == 0) {} while (flag[1] == 0) __threadfence(); *y = 7; }\n"
-        "  else { flag[0] = 1; flag[1] = 1; } }\n"
-    )
+def test_a_load_past_l1_and_a_fence_let_others_run(module):
     y = zeros()
-    run(module, "k", 1, 2, zeros(2), y)
+    run(module, "past_l1", 1, 2, zeros(2), y)
     assert y[0] == 7
 
 
-OLD = """__device__ void warp_sum(volatile float* s, int t) {
-    s[t] += s[t + 32]; s[t] += s[t + 16]; s[t] += s[t + 8]; s[t] += s[t + 4]; s[t] += s[t + 2]; s[t] += s[t + 1]; }
-__global__ void old(const float* x, float* y) { __shared__ float s[64];
-    s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); if (threadIdx.x < 32) warp_sum(s, threadIdx.x); *y = s[0]; }
-"""
-
-
-def test_lanes_in_lockstep_on_shared_memory_are_refused_where_it_shows():
-    """That the pointer is one to shared memory shows when it is read; in global memory `volatile` is what it says."""
-    says = r"old.cu:2: block \(0,0,0\), thread \(\d+,0,0\): volatile shared memory cannot run on the CPU; .* lockstep"
+def test_lanes_in_lockstep_on_shared_memory_are_refused_where_it_shows(module):
+    """In global memory `volatile` is what it says."""
+    says = r"lookback.cu:\d+: block .*, thread .*: volatile shared memory cannot run on the CPU; .* lockstep"
     with pytest.raises(NotOnCpu, match=says):
-        run(host.load(OLD, name="old.cu"), "old", 1, 64, np.ones(64, np.float32), np.zeros(1, np.float32))
-
-
-def test_volatile_alone_is_no_reason_to_refuse_and_needs_no_hint():
-    body = "__shared__ int s; s = 1; y[threadIdx.x] = y[threadIdx.x] + s;"
-    module = host.load(f"__global__ void k(volatile int* y) {{ {body} }}")
-    y = zeros(100)
-    run(module, "k", 1, 100, y)
+        run(module, "lockstep", 1, 64, np.ones(64, np.float32), np.zeros(1, np.float32))
+    y = run(module, "only_volatile", 1, 100, zeros(100))
     assert (y == 1).all()

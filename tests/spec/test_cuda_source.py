@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -87,6 +88,7 @@ def test_headers_that_change_appear_or_go_are_noticed(tmp_path, settled):
 
 # ---- encodings -------------------------------------------------------------------------------------------------------
 
+CASES = Path(__file__).parents[1] / "data" / "host_part" / "cases.txt"
 PLAIN = "// r\u00e9sum\u00e9\n__global__ void f(int* x) {}\n"
 
 
@@ -115,42 +117,21 @@ def test_host_code_is_left_out_and_every_other_line_keeps_its_place(tmp_path):
     def lines(text):
         return [line.strip() for line in text.split("\n")]
 
-    data = Path(__file__).parents[1] / "data" / "host_part"
-    cu = written(tmp_path / "ext.cu", (data / "extension.cu").read_text())
-    assert lines(cuda_source.read(cu)) == lines((data / "extension.left").read_text())
+    cu = written(tmp_path / "ext.cu", CASES.with_name("extension.cu").read_text())
+    assert lines(cuda_source.read(cu)) == lines(CASES.with_name("extension.left").read_text())
     said = "host code at lines 1 to 2, 16 to 17, 20, 22, 26 to 33 is left out: the lab launches"
     assert cuda_source.left_out(cu) == said
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "float helper(float x) { return x; }\n__global__ void k(float* y) { y[0] = helper(1.f); }",  # nvcc refuses it
-        "#include <cub/cub.cuh>\n#include <mine.h>\n__global__ void k(float* y) { y[0] = 1; }",
-        "#include <torch/extension.h>\n__global__ void k(at::Half* y) { y[0] = 1; }",
-        "CUTLASS_DEVICE float one() { return 1; }\n__global__ void k(float* y) { y[0] = 1; }",
-        "template <class T> struct Op { __device__ T of(T a) { return a; } };\n__global__ void k(float* y) {}",
-        "__global__ void k(float* y) { y[0] = 1;",  # for the compiler to say
-        "#define MAKE(n) __global__ void n(float* y) { y[0] = 1; }\nMAKE(one)\nMAKE(two)\n",
-        "int main() { return 0; }",
-        "struct V { float a; };\nconstexpr V operator+(V x, V y) { return {x.a + y.a}; }\n__global__ void k(V* y) {}",
-    ],
+    ("what", "text"), re.findall(r"^== (kept|left out).*\n((?:(?!== ).*\n)+)", CASES.read_text(), re.MULTILINE)
 )
-def test_a_file_without_host_code_is_as_its_author_wrote_it(tmp_path, text):
-    cu = written(tmp_path / "k.cu", text)
-    assert cuda_source.read(cu) == text and cuda_source.left_out(cu) == ""
-
-
-@pytest.mark.parametrize(
-    "host",
-    [
-        "class Layer {\n  void run(float* x) { k<<<1, 1>>>(x); }\n};",
-        "typedef struct { cudaStream_t s; } Ctx;\nstatic Ctx ctx;\nvoid run(float* x) { k<<<1, 1>>>(x); }",
-    ],
-)
-def test_launchers_in_classes_and_variables_of_host_types_are_left_out(tmp_path, host):
-    device = "__global__ void k(float* y) { y[0] = 1; }\n"
-    assert cuda_source.read(written(tmp_path / "k.cu", device + host)).strip() == device.strip()
+def test_host_code_is_told_by_its_kinds_and_other_text_is_as_its_author_wrote_it(tmp_path, what, text):
+    device = "__global__ void k(float* y) { y[0] = 1; }\n" if what == "left out" else ""
+    cu = written(tmp_path / "k.cu", device + text)
+    found = cuda_source.read(cu)
+    assert found.strip() == device.strip() if device else found == text
+    assert bool(cuda_source.left_out(cu)) == (what == "left out")
 
 
 def test_host_code_that_cannot_be_told_apart_is_refused_with_what_to_do(tmp_path):

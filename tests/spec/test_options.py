@@ -21,12 +21,7 @@ from cudalab.spec import compile_options, find, tuned
 from cudalab.spec.dtype import dtype
 from cudalab.tools.inspect import compilers
 
-SOURCE = """
-__global__ void scaled_exp(const scalar_t* x, scalar_t* y, int n) {
-    const int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < n) y[i] = expf(x[i]) * FACTOR + (BARE - 1);
-}
-"""
+DATA = Path(__file__).parents[1] / "data" / "specs"
 SPEC = """
 import numpy as np
 from cudalab import Budget, Kernel, Launch
@@ -46,7 +41,7 @@ scaled_exp = Kernel(
 
 @pytest.fixture
 def spec(tmp_path):
-    (tmp_path / "scaled_exp.cu").write_text(SOURCE)
+    shutil.copy(DATA / "scaled_exp.cu", tmp_path)
     (tmp_path / "scaled_exp.py").write_text(SPEC)
     return str(tmp_path / "scaled_exp.py")
 
@@ -91,21 +86,9 @@ def test_a_message_names_the_option_that_the_code_lacks(message, code, flags, wa
     assert said == (f"\nAdd to the options of the spec: options=('{want}',)" if want.startswith("-") else want)
 
 
-EXTENDED = """
-#include <limits>
-template <class F> concept Made = requires(F f) { f(0); };
-template <Made F> __device__ void each(F f, float* y, int n) {
-    if (int(threadIdx.x) < n) y[threadIdx.x] = f(threadIdx.x);
-}
-__global__ void extended(const float* x, float* y, int n) {
-    each([=] __device__ (int i) -> float { return fminf(x[i], std::numeric_limits<float>::max()); }, y, n);
-}
-"""
-
-
 @pytest.mark.sweep
 def test_options_of_the_language_are_given_to_nvcc_and_need_no_note(tmp_path):
-    (tmp_path / "extended.cu").write_text(EXTENDED)
+    shutil.copy(DATA / "extended.cu", tmp_path)
     text = SPEC.replace("scaled_exp", "extended").replace(", THREADS", "").replace("THREADS", "300")
     head, _, _ = text.partition("    tunables=")
     options = "    options=('--extended-lambda', '--expt-relaxed-constexpr', '-std=c++20'),\n)\n"

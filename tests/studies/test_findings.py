@@ -10,8 +10,10 @@ from findings import run_of, timed, told
 
 from cudalab.report import study as report
 from cudalab.results.file import load
+from cudalab.studies import cpu_vs_gpu
 from cudalab.study import found, sources
 
+TEXTS = Path(__file__).parents[1] / "data" / "findings.txt"
 PUBLISHED = Path(__file__).parents[2] / "bench" / "results" / "h200" / "studies"
 NOISY = [1.0, 2.0, 0.5, 1.3, 0.7, 1.0, 2.0, 0.5, 1.3, 0.7]
 
@@ -33,10 +35,6 @@ PROFILE = rows("profile", "gpu", "plain", "profiler", wall=(1e-3, 2e-3), quantit
     {"kernels": 60, "idle_share": 0.25, "inference_share": 0.5, "backward_share": 0.5},) * 2)  # fmt: skip
 GELU = rows("jit-gelu", "small", "eager", "F.gelu", "ours", wall=(1.0, 0.2, 0.25), hot=(1.0, 0.5, 0.5), quantities=(
     {"kernels": 5, "moved_bytes": 11}, *({"kernels": 1, "moved_bytes": 2},) * 2))  # fmt: skip
-F_GELU = (
-    "compared with eager GELU, F.gelu takes 1 instead of 5 kernels, moves 18.2 % of the bytes, and is 5 FASTER as fast "
-    "at small"
-)
 FUSED = [*rows("fused-modules", "adamw", "default", "foreach", "fused", "unfused", wall=(4.0, 4.0, 1.0, 40.0)),
          *rows("fused-modules", "layernorm", "default", "unfused", wall=(1.0, 5.0))]  # fmt: skip
 INPUTS = [*rows("data-values", "matmul", "random", "zeros", "ones", busy=(2.0, 1.6, 2.0)),
@@ -51,14 +49,6 @@ def scaling(whole, half):
                 wall=(1.0, 2.0, 1.25, 1.0, 1.25), quantities=busy)  # fmt: skip
 
 
-def scaled(bound):
-    return (
-        "compared with one GPU, two are at large: with the same batch (strong scaling) 0.5 SLOWER as fast by DDP, "
-        "0.8 SLOWER by DDP in one bucket, 1 SAME by DDP if it exchanged no gradients; the GPU works "
-        f"{bound}; with a batch each as large as that of one (weak scaling) 1.6 FASTER as many samples per second"
-    )
-
-
 CUDNN = [timed("cudnn-benchmark", "off", "batch-16", {"first_step_s": 0.5}, wall=NOISY, gpu=2.0),
          timed("cudnn-benchmark", "on", "batch-16", {"first_step_s": 19.0}, wall=[1.0] * 10, gpu=1.0)]  # fmt: skip
 MODES = ("float32", "tf32", "amp-bf16")
@@ -69,75 +59,41 @@ EPOCH = rows("dataloader", "images", "0-workers", "2-workers", "4-workers", "4-w
              wall=(4.0, 2.0, NOISY, 1.0))  # fmt: skip
 LOADS = rows("clocks", "large", "idle", "3 s", busy=(1.0, 1.25), quantities=({"sm_hz": 1.98e9}, {"sm_hz": 1.5e9}))
 CHANGING = rows("clocks", "large", "idle", "3 s", busy=(1.0, [0.5, 2.0]), quantities=({"sm_hz": 1e9},) * 2)
-FINDINGS = {  # what is told, the rows, and the finding, where ... stands for the digits of an interval
-    "each clock and the time that it claims": (CLOCKS, (
-        "at batch1 a step takes 5.00 ms of wall time; a clock that does not wait for the GPU makes it look 5 "
-        "FASTER as fast, one that waits 1 SAME as fast; the GPU works 1.00 ms of it, and events make this work look "
-        "0.25 SLOWER as fast"
-    )),
-    "a graph's gain for the GPU and the host": (GRAPH, (
-        "compared with an eager one, a training step is 10 FASTER as fast in a CUDA Graph, 0.5 SLOWER with its network "
-        "alone in graphs, the GPU's own work in the graph 1 SAME, the host's enqueueing in the graph 100 FASTER at "
-        "small"
-    )),
-    "what a profiled step is made of": (PROFILE, (
-        "of a training step's time on the GPU the forward pass takes 50 %, the backward pass 50 %; it runs 60 kernels "
-        "and leaves the GPU idle for 25 % of its time; while the profiler records it, it is 0.5 SLOWER as fast"
-    )),
-    "F.gelu": (GELU[:2], F_GELU),
-    "the lab's own kernel beside F.gelu": (GELU, (
-        f"{F_GELU}; the lab's kernel, called from Python, is 4 FASTER as fast at small; compared with F.gelu it is 0.8 "
-        "SLOWER as fast at small; compared with F.gelu, by the GPU's work alone it is 1 SAME as fast at small"
-    )),
-    "fused forms and torch's defaults": (FUSED, (
-        "compared with torch's defaults (foreach; LayerNorm's own kernel), adamw is 4 FASTER as fast fused, "
-        "0.1 SLOWER in single operations; layernorm is 0.2 SLOWER as fast in single operations"
-    )),
-    "inputs by their verdict": (INPUTS, (
-        "compared with random numbers, matmul is 1.25 FASTER as fast on zeros; UNCLEAR: gelu on zeros, on GELU's "
-        "tails; SAME: copy"
-    )),
-    "an aid that makes a step longer": (rows("debug-apis", "small", "none", "anomaly", wall=(1.0, 4.0)), (
-        "compared with one without debugging aids, a training step takes 4 SLOWER as long with anomaly at small"
-    )),
-    "ddp that is launch-bound": (scaling(0.5, 0.25), scaled(
-        "50 % of a step with the whole batch, 25 % of a step with half of it, so it is launch-bound"
-    )),
-    "ddp whose half batch is launch-bound": (scaling(1.0, 0.5), scaled(
-        "100 % of a step with the whole batch, 50 % of a step with half of it, so half a batch is launch-bound"
-    )),
-    "ddp that is not launch-bound": (scaling(1.0, 0.95), scaled(
-        "100 % of a step with the whole batch, 95 % of a step with half of it"
-    )),
-    "one GPU alone has no scaling": (scaling(1.0, 1.0)[:1], "only one GPU was measured"),
-    "cuDNN's time on the GPU beside the wall time": (CUDNN, (
-        "where cuDNN tries its algorithms before it takes one, at batch-16 a training step is ... times (UNCLEAR) as "
-        "fast; the GPU's part of it is 2 FASTER as fast; the first step takes 19 s, not 0.5 s"
-    )),
-    "batches beside float32 without TF32": (BATCHES, (
-        "training in float32 without TF32 processes 16.0 samples per second at a batch of 16 and 16.0 samples per "
-        "second at a batch of 64; compared with it, tf32 is 2 FASTER as fast at 16, 4 FASTER at 64; amp-bf16 is 1 SAME "
-        "as fast at 16, 8 FASTER at 64; the largest batch within 8 GiB: float32 96, tf32 97, amp-bf16 186"
-    )),
-    "one batch": (BATCHES[:1], "training in float32 without TF32 processes 16.0 samples per second at a batch of 16"),
-    "an epoch whose workers are unclear": (EPOCH, (
-        "an epoch at images is 2 FASTER as fast with 2 workers as with none, ... FASTER with 4; pinned memory and "
-        "copies that do not block gain another ... times (UNCLEAR)"
-    )),
-    "a product after a load, with its clock": (LOADS, (
-        "a matrix product at large is 0.8 SLOWER as fast after 3 s of load as after a rest, the clock at 1,500 instead "
-        "of 1,980 MHz"
-    )),
-    "a product after a load that is unclear": (CHANGING, (
-        "a matrix product at large is ... times (UNCLEAR) as fast after 3 s of load as after a rest, the clock at "
-        "1,000 instead of 1,000 MHz"
-    )),
-}  # fmt: skip
+PRODUCTS = [*rows("cpu-vs-gpu", "full", "gpu-fp32", "gpu-tf32", cpu_vs_gpu.PAGEABLE, wall=(0.2, 0.02, 0.8)),
+            *rows("cpu-vs-gpu", "reduced", "gpu-fp32", "cpu", wall=(0.002, 0.2),
+                  quantities=({}, {"extrapolated_15360_s": 25.0}))]  # fmt: skip
+FINDINGS = {  # by the heading of what is said in tests/data/findings.txt
+    "each clock and the time that it claims": CLOCKS,
+    "a graph's gain for the GPU and the host": GRAPH,
+    "what a profiled step is made of": PROFILE,
+    "F.gelu": GELU[:2],
+    "the lab's own kernel beside F.gelu": GELU,
+    "fused forms and torch's defaults": FUSED,
+    "inputs by their verdict": INPUTS,
+    "an aid that makes a step longer": rows("debug-apis", "small", "none", "anomaly", wall=(1.0, 4.0)),
+    "ddp that is launch-bound": scaling(0.5, 0.25),
+    "ddp whose half batch is launch-bound": scaling(1.0, 0.5),
+    "ddp that is not launch-bound": scaling(1.0, 0.95),
+    "one GPU alone has no scaling": scaling(1.0, 1.0)[:1],
+    "cuDNN's time on the GPU beside the wall time": CUDNN,
+    "batches beside float32 without TF32": BATCHES,
+    "one batch": BATCHES[:1],
+    "an epoch whose workers are unclear": EPOCH,
+    "a product after a load, with its clock": LOADS,
+    "a product after a load that is unclear": CHANGING,
+    "a product on the CPU and on the GPU": PRODUCTS,
+}
+SAID = dict(re.findall(r"^## (.*)\n((?:[^#].*\n)+)", TEXTS.read_text(), re.MULTILINE))
 
 
-@pytest.mark.parametrize(("cases", "said"), FINDINGS.values(), ids=FINDINGS)
-def test_each_ratio_has_its_verdict(cases, said):
-    assert re.fullmatch(re.escape(said).replace(r"\.\.\.", "[0-9., to]+"), told(run_of(cases[0].kernel, cases)))
+def test_all_that_is_said_has_rows():
+    assert list(SAID) == list(FINDINGS)
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_each_ratio_has_its_verdict(name):
+    said = re.escape(" ".join(SAID[name].split())).replace(r"\.\.\.", "[0-9., to]+")
+    assert re.fullmatch(said, told(run_of(FINDINGS[name][0].kernel, FINDINGS[name])))
 
 
 def test_on_a_cpu_a_clock_is_compared_with_the_time_of_the_call():

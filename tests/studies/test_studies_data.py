@@ -6,15 +6,14 @@ import multiprocessing
 import re
 import statistics
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from findings import run_of, told
-from studying import a_lab, measured, rows
+from findings import run_of
+from studying import a_lab, measured, rows, tiny
 
 from cudalab.base.errors import CudalabError
 from cudalab.device.nvml import Nvml
@@ -22,35 +21,15 @@ from cudalab.report import study as study_report
 from cudalab.results import record
 from cudalab.results.record import Case
 from cudalab.studies import clocks, cpu_vs_gpu, data_values, dataloader, energy
-from cudalab.study import Variant, Work, found, truth
+from cudalab.study import Variant, found, truth
 from cudalab.study.load import SAMPLES, Load
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
-STUDIES = dict.fromkeys(("cpu-vs-gpu", "dataloader", "data-values", "clocks", "energy"), ("tiny",))
-STUDIES["data-values"] = tuple(f"tiny-{name}" for name in data_values.OPERATIONS)
+pytestmark = pytest.mark.usefixtures("quick_studies")
 
 
-@pytest.fixture(scope="module")
-def runs():
-    """Every study at its tiny sizes, when it is first asked for."""
-    return cache(lambda name: measured(found.study(name), STUDIES[name]))
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_all_that_runs_here_is_right_and_timed(runs, name):
-    study = found.study(name)
-    for size in STUDIES[name]:
-        here = {v.label for v in found.Workload(study, size).variants() if "cpu" in v.devices}
-        assert {label for label, case in rows(runs(name), size).items() if case.status == record.OK} == here
-    assert not [case.reason for case in runs(name).cases if case.status in (record.WRONG, record.ERROR)]
-    assert all(case.times for case in runs(name).cases if case.status == record.OK)
-    assert study.finding(runs(name))
-
-
-def test_the_first_calls_stand_apart_and_an_extrapolation_is_called_one(runs, monkeypatch):
-    cpu = rows(runs("cpu-vs-gpu"))["cpu"]
+def test_the_first_calls_stand_apart_and_an_extrapolation_is_called_one(studied, monkeypatch):
+    cpu = rows(studied.run("cpu-vs-gpu"))["cpu"]
     assert all(cpu.quantities[name] > 0 for name in cpu_vs_gpu.CALLS)
     assert 0 < cpu.quantities["error_ppm"] < 1e6 * cpu_vs_gpu.FP32
     assert cpu_vs_gpu.EXTRAPOLATED not in cpu.quantities  # 64 x 64 says nothing about the article's size
@@ -80,39 +59,8 @@ def with_own_product(lab, pinned=False):
     return lab.once("host", lambda: here._replace(c=torch.empty_like(here.a)))
 
 
-def test_a_tolerance_of_its_own_is_a_variants_alone():
-    def off(label, by, **more):
-        return Variant(label, lambda lab: Work(lambda: None, lambda: np.array([1.0, 1.0 + by])), **more)
-
-    study = replace(
-        cpu_vs_gpu.study,
-        variants=(off("gpu-fp32", 0), off("tf32", 1e-3, tolerance=cpu_vs_gpu.TF32), off("far", 1e-3),
-                  off("too far", 1e-2, tolerance=cpu_vs_gpu.TF32)),
-    )  # fmt: skip
-    found_rows = rows(measured(study, ["tiny"]))
-    assert {label: case.status for label, case in found_rows.items()} == {
-        "gpu-fp32": record.OK, "tf32": record.OK, "far": record.WRONG, "too far": record.WRONG,
-    }  # fmt: skip
-
-
-def test_the_finding_tells_the_cpus_and_the_gpus_numbers():
-    def case(size, label, seconds, **quantities):
-        times = {"wall": [[seconds]] * 5}
-        return Case("cpu-vs-gpu", size, (), "float32", label, times=times, quantities=quantities)
-
-    cases = [case("full", "gpu-fp32", 0.2), case("full", "gpu-tf32", 0.02), case("full", cpu_vs_gpu.PAGEABLE, 0.8)]
-    cases += [case("reduced", "gpu-fp32", 0.002), case("reduced", "cpu", 0.2, extrapolated_15360_s=25.0)]
-    assert told(run_of("cpu-vs-gpu", cases, "cpu")) == (
-        "a product of two 3,072 x 3,072 matrices takes the CPU 200 ms and the GPU 2.00 ms, 100 FASTER as fast "
-        "(extrapolated from its third call, not measured: 15,360 would take the CPU 25 s if time grew as n^3); a "
-        "product of two "
-        "15,360 x 15,360 matrices takes the GPU 200 ms in float32; it is 10 FASTER as fast in TF32, 0.25 SLOWER in "
-        "float32 with copies to the GPU and back, ? with these copies in pinned memory"
-    )
-
-
-def test_all_loaders_give_the_same_batches_of_the_same_images(runs, monkeypatch):
-    found_rows = rows(runs("dataloader"))
+def test_all_loaders_give_the_same_batches_of_the_same_images(studied, monkeypatch):
+    found_rows = rows(studied.run("dataloader"))
     assert {"2-workers", "4-workers"} < set(found_rows)
     for label, case in found_rows.items():
         assert case.parity.ok, label
@@ -143,12 +91,12 @@ def test_an_image_is_what_its_coefficients_say():
     assert abs(block.mean() - 128 - dc) < 1  # the fraction is cut off
 
 
-def test_each_input_is_right_by_float64_and_what_it_is_called(runs):
-    for size in STUDIES["data-values"]:
-        found_rows = rows(runs("data-values"), size)
+def test_each_input_is_right_by_float64_and_what_it_is_called(studied):
+    for size in tiny("data-values"):
+        found_rows = rows(studied.run("data-values"), size)
         assert set(found_rows) == {"random", "zeros", "ones", "tails", "subnormals"}
         assert all(case.quantities["error_ppm"] < 10 for case in found_rows.values())
-    assert rows(runs("data-values"), "tiny-gelu")["random"].quantities["error_ppm"] > 0
+    assert rows(studied.run("data-values"), "tiny-gelu")["random"].quantities["error_ppm"] > 0
     tails = data_values.tails(torch, (100, 100), "cpu")
     assert float(tails.abs().min()) >= 6
     assert float((tails > 0).float().mean()) == pytest.approx(0.5, abs=0.05)
@@ -233,22 +181,11 @@ def test_the_finding_has_energy_beside_time_and_its_table_a_unit():
     assert headers["energy mJ"][0].startswith("120") and headers["busy \u00b5s"][0].startswith("287")
 
 
-def test_only_short_loads_are_tiny_and_every_file_says_what_it_asks(runs):
-    assert set(rows(runs("clocks"))) == {"idle", "10 ms", "0.1 s"}
+def test_only_short_loads_are_tiny_and_every_file_says_what_it_asks(studied):
+    assert set(rows(studied.run("clocks"))) == {"idle", "10 ms", "0.1 s"}
     labels = {v.label: clocks.SPANS[v.label] for v in found.Workload(clocks.study, "small").variants()}
     assert list(labels.values()) == sorted(labels.values())
     assert max(labels.values()) == 3
     assert [v.label for v in found.Workload(clocks.study, "long").variants()][-1] == "10 s"
     for module in (clocks, cpu_vs_gpu, data_values, dataloader):
         assert "?" in module.__doc__.splitlines()[0], Path(module.__file__).name
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", STUDIES)
-def test_all_is_right_on_a_gpu(name):
-    from cudalab.study.run import study
-
-    run = study(name, sizes=",".join(STUDIES[name]), device="cuda", budget=0.01)
-    assert not [(c.label, c.reason) for c in run.cases if c.status in (record.WRONG, record.ERROR)]
-    assert any(case.times for case in run.cases)
-    assert found.study(name).finding(run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import cache
 from math import inf
 from time import perf_counter, sleep
 from types import SimpleNamespace
@@ -27,49 +26,28 @@ torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.usefixtures("quick_studies")
 
-NAMES = ("timing", "training-graph", "profile", "jit-gelu")
 SIZE = (3, 8, 8)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Each study's run, made when it is first asked for, and where `profile` puts its trace."""
-    trace = tmp_path_factory.mktemp("trace") / "trace.json"
-
-    return cache(lambda name: measured(name, **({"trace": str(trace)} if name == "profile" else {}))), trace
-
-
-def rows(runs, name):
-    return studying.rows(runs[0](name))
+def rows(studied, name):
+    return studying.rows(studied.run(name))
 
 
 # --- the studies
 
 
-COMPILED = pytest.param("jit-gelu", marks=pytest.mark.sweep)  # PyTorch's compiler takes seconds
-
-
-@pytest.mark.parametrize("name", [COMPILED if name == "jit-gelu" else name for name in NAMES])
-def test_every_variant_that_runs_here_is_right_and_timed(runs, name):
-    ran = [case for case in runs[0](name).cases if case.status != results.SKIPPED]
-    assert len(ran) >= 2
-    assert all(case.status == results.OK and case.times for case in ran), [(c.label, c.reason) for c in ran]
-    assert all(case.parity and case.parity.ok for case in ran)
-    assert "?" not in module(name).finding(runs[0](name)) or name == "training-graph"
-
-
-def test_fused_forms_of_gelu_and_labels_of_a_step_are_counted(runs):
-    found = {label: case.quantities for label, case in rows(runs, "jit-gelu").items()}
+def test_fused_forms_of_gelu_and_labels_of_a_step_are_counted(studied):
+    found = {label: case.quantities for label, case in rows(studied, "jit-gelu").items()}
     one, x = {"operators": 1, "moved_bytes": 2 * 4 * 192}, 4 * 192
     assert found["eager"] == found["jit.script"] == {"operators": 5, "moved_bytes": 11 * x}
     assert found["compile"] == found["F.gelu"] == one
-    case = rows(runs, "profile")["profiler"]
+    case = rows(studied, "profile")["profiler"]
     shares = [case.quantities[f"{name}_share"] for name in module("profile").LABELS]
     assert sum(shares) == pytest.approx(1)
     assert all(share > 0 for share in shares)
     assert case.quantities["operators"] > 20  # of three convolutions, forward and backward, and an update
     assert any("convolution" in note for note in case.notes)
-    names = {event.get("name") for event in json.loads(runs[1].read_text())["traceEvents"]}
+    names = {event.get("name") for event in json.loads(studied.trace.read_text())["traceEvents"]}
     assert {"inference", "backward", "step"} <= names
 
 
@@ -132,8 +110,8 @@ def test_a_claim_has_an_empty_queue_at_each_step_and_events_are_read_when_all_is
     assert done == ["waited", "record", "work", "record", "waited"]
 
 
-def test_on_a_cpu_the_truth_is_the_wall_time_of_steps_without_a_clock(runs):
-    found_rows = rows(runs, "timing")
+def test_on_a_cpu_the_truth_is_the_wall_time_of_steps_without_a_clock(studied):
+    found_rows = rows(studied, "timing")
     assert set(found_rows["engine"].times) == {"wall"}
     assert set(found_rows["naive"].times) == {"wall", "timed"}
     assert all(len(samples) == 2 for samples in found_rows["naive"].times["wall"])  # one a step
@@ -429,7 +407,7 @@ def test_names_of_kernels_in_brief_and_counters_without_a_number():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["jit-gelu", "profile", "training-graph"])
 def test_on_a_gpu(name):
     run = runner.study(name, sizes="tiny", device="cuda", budget=0.05)
     assert not [(c.label, c.reason) for c in run.cases if c.status not in (results.OK, results.SKIPPED)]

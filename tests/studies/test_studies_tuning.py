@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
-from functools import cache
 from math import inf
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from studying import a_lab, measured, module, workload
+from studying import a_lab, module, workload
 
 from cudalab.base.errors import Unavailable
-from cudalab.results import record
 from cudalab.study import engine, says, training
 from cudalab.study.lab import Lab
 
@@ -25,45 +22,10 @@ NAMES = ("cudnn-benchmark", "batch-size", "conv-bias", "zero-grad", "debug-apis"
          "transformer")  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def runs():
-    """Each study's run, made when it is first asked for, and the steps that were told meanwhile."""
-
-    @cache
-    def run(name):
-        tiny = [size for size in module(name).study.sizes if size.startswith("tiny")]
-        return measured(name, tiny, steps[name].append)
-
-    steps = defaultdict(list)
-    return run, steps
-
-
 def count(run, label, name, size="tiny"):
     value = says.counted(run, size, label, name)
     assert value is not None, (label, name)
     return value
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_variants_compute_the_same_and_are_timed(runs, name):
-    run, study = runs[0](name), module(name).study
-    for case in run.cases:
-        assert case.status == record.OK, (case.size, case.label, case.reason)
-        assert case.parity.n > 0
-        assert case.median("wall") > 0
-    labels = {v.label for v in study.variants if "cpu" in v.devices}
-    assert {case.label for case in run.cases} == labels
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_finding_is_made_of_the_numbers(runs, name):
-    said = module(name).finding(runs[0](name))
-    assert "?" not in said
-    assert "nan" not in said
-    for case in runs[0](name).cases:
-        if case.label != module(name).study.baseline:
-            case.times = {}
-    assert module(name).finding(runs[0](name))  # what is missing is no reason to fail
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,25 +65,25 @@ def test_a_variant_that_learns_something_else_is_wrong(name, monkeypatch):
     work.close()
 
 
-def test_mixed_precision_and_checkpoints_need_less_memory_and_a_larger_batch_fits(runs):
-    run = runs[0]("batch-size")
+def test_mixed_precision_and_checkpoints_need_less_memory_and_a_larger_batch_fits(studied):
+    run = studied.run("batch-size")
     for label in ("amp-bf16", "amp-fp16"):
         assert count(run, label, "peak_bytes") < 0.9 * count(run, "float32", "peak_bytes")
         assert count(run, label, "largest_batch") > count(run, "float32", "largest_batch") > 0
     lab = a_lab("batch-size", memory_gib=0.002)
     twice = module("batch-size").trained()(lab).quantities()["largest_batch"]
-    assert 1.5 < twice / count(runs[0]("batch-size"), "float32", "largest_batch") < 3
-    run = runs[0]("checkpoint")
+    assert 1.5 < twice / count(studied.run("batch-size"), "float32", "largest_batch") < 3
+    run = studied.run("checkpoint")
     for label, share in {"each layer": 0.6, "segments": 0.8}.items():
         assert count(run, label, "peak_bytes") < share * count(run, "kept", "peak_bytes")
         assert share * count(run, label, "largest_batch") > count(run, "kept", "largest_batch") > 0
-    assert all(case.quantities["largest_batch"] for case in runs[0]("checkpoint").cases)
-    told = {step.label for step in runs[1]["checkpoint"] if "batch of" in step.phase}
+    assert all(case.quantities["largest_batch"] for case in studied.run("checkpoint").cases)
+    told = {step.label for step in studied.steps["checkpoint"] if "batch of" in step.phase}
     assert told == {"kept", "each layer", "segments"}
 
 
-def test_no_bias_and_fused_optimizers_need_fewer_operators(runs):
-    run, width = runs[0]("conv-bias"), module("conv-bias").study.sizes["tiny"]["width"]
+def test_no_bias_and_fused_optimizers_need_fewer_operators(studied):
+    run, width = studied.run("conv-bias"), module("conv-bias").study.sizes["tiny"]["width"]
     assert count(run, "bias", "parameters") - count(run, "no bias", "parameters") == (1 + 2 + 4) * width
     assert count(run, "no bias", "operators") < count(run, "bias", "operators")
     lab = a_lab("conv-bias")
@@ -129,13 +91,15 @@ def test_no_bias_and_fused_optimizers_need_fewer_operators(runs):
     plain = module("conv-bias").without(lab, biased)
     assert torch.allclose(biased.train()(x), plain.train()(x), atol=1e-5)
     assert not torch.allclose(biased.features[0](x), plain.features[0](x), atol=1e-2)
-    run = runs[0]("fused-modules")
+    run = studied.run("fused-modules")
     for size in ("tiny", "tiny-sgd"):
         unfused, foreach, fused = (count(run, label, "operators", size) for label in ("unfused", "foreach", "fused"))
         assert fused < foreach < unfused / 2, size
         assert count(run, "default", "operators", size) == unfused  # on a CPU
     assert count(run, "default", "operators", "tiny-layernorm") < count(run, "unfused", "operators", "tiny-layernorm")
-    assert count(runs[0]("zero-grad"), "none", "peak_bytes") < 0.9 * count(runs[0]("zero-grad"), "zeros", "peak_bytes")
+    assert count(studied.run("zero-grad"), "none", "peak_bytes") < 0.9 * count(
+        studied.run("zero-grad"), "zeros", "peak_bytes"
+    )
 
 
 def test_float32_steps_have_the_precision_that_they_name_and_leave_it_as_before(monkeypatch):
@@ -270,19 +234,6 @@ def test_a_training_starts_anew_and_can_be_repeated_for_ever():
         last = trained.step()
     assert np.isfinite(float(last))
     assert float(last) <= start
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", NAMES)
-def test_on_a_gpu(name):
-    from cudalab.study.run import study
-
-    sizes = ",".join(size for size in module(name).study.sizes if size.startswith("tiny"))
-    run = study(name, sizes=sizes, device="cuda", budget=0.05)
-    assert run.complete
-    for case in run.cases:
-        assert case.status == (record.SKIPPED if case.label == "apex" and case.reason else record.OK), case.reason
-    assert module(name).finding(run)
 
 
 @pytest.mark.gpu

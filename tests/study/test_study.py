@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+import specs
 from commands import invoke, ran, refused
 from findings import told
 
@@ -304,47 +305,12 @@ def test_results_hold_arrays_tensors_numbers_and_what_they_are_nested_in():
 ARTICLE = Published("a", "b", {("tiny", "x"): 1.0}, "c")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"summary": None}, "summary is None; give a line of text"),
-        ({"sizes": {}}, "sizes is {}; give parameters by the size's name"),
-        ({"sizes": {"a,b": {}}}, "sizes is"),
-        ({"sizes": {"all": {}}}, "no name is 'all'"),
-        ({"sizes": {"tiny": {"shape": 5}}}, "sizes is"),
-        ({"sizes": {"tiny": {"dtype": float}}}, "sizes is"),
-        ({"variants": ()}, r"variants is \(\); give a tuple of Variants"),
-        ({"variants": (Variant("x", works()), Variant("x", works()))}, "two variants are named 'x'"),
-        ({"variants": (Variant("x,y", works()),)}, "variant 'x,y': label is 'x,y'; give a name without a comma"),
-        ({"variants": (Variant("x", None),)}, "variant 'x': make is None; give a function that takes the lab"),
-        ({"variants": (Variant("x", works(), "cuda"),)}, "devices is 'cuda'; give a tuple"),
-        ({"variants": (Variant("x", works(), sizes=("small",)),)}, "no size named 'small'; known: tiny"),
-        ({"variants": (Variant("x", works(), tolerance="1"),)}, "variant 'x': tolerance is '1'"),
-        ({"defaults": {"gpu": ("tiny",)}}, "defaults is .*; give a tuple of sizes by device"),
-        ({"defaults": {"cpu": "tiny"}}, "defaults is"),
-        ({"defaults": {"cpu": ("small",)}}, "no size named 'small'; known: tiny"),
-        ({"baseline": "y"}, "no variant named 'y'; .*known: x"),
-        ({"finding": "yes"}, "finding is 'yes'; give a function of the run"),
-        ({"settings": {"n": None}}, "settings is {'n': None}; give numbers"),
-        ({"kinds": "wall"}, "kinds is 'wall'; give a tuple of kinds of time"),
-        ({"tolerance": float("nan")}, "tolerance is nan; give a number"),
-        ({"tolerance": -1.0}, "tolerance is -1.0; give a number"),
-        ({"memory": 1}, "memory is 1; give True or False"),
-        ({"kernels": ("gelo",)}, "no kernel named 'gelo'; did you mean 'gelu'"),
-        ({"kernels": "gelu"}, "kernels is 'gelu'; give a tuple of kernels' names"),
-        ({"rounds": 0}, "rounds is 0; give a number of rounds, at least 1"),
-        ({"about": ["lines"]}, r"about is \['lines'\]; give text"),
-        ({"published": ARTICLE}, "published is .*; give a tuple of Published"),
-        ({"published": (replace(ARTICLE, seconds={("tiny", "x"): 0.0}),)}, "published: seconds is .*; give seconds by"),
-        ({"published": (replace(ARTICLE, seconds={("tiny", "y"): 1.0}),)}, "no variant named 'y'"),
-        ({"published": (replace(ARTICLE, seconds={"tiny": 1.0}),)}, "published: seconds is {'tiny': 1.0}; give"),
-    ],
-)
-def test_a_study_that_cannot_be_used_says_which_field_and_what_to_give(more, message):
+@pytest.mark.parametrize(("given", "said"), [line[1:] for line in specs.refusals("studies.txt")])
+def test_a_study_that_cannot_be_used_says_which_field_and_what_to_give(given, said):
     good = study(Variant("x", works()), published=(ARTICLE,))
     assert fields.checked(good) is good
-    with pytest.raises(SpecError, match=f"trial.py: .*{message}"):
-        fields.checked(replace(good, **more))
+    with pytest.raises(SpecError, match=f"trial.py: .*{specs.dotted(said)}"):
+        fields.checked(replace(good, **eval(f"dict({given})")))
 
 
 def test_settings_are_read_as_what_they_are():

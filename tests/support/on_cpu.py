@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -32,18 +31,33 @@ def watched(text: str, name: str = "k.cu") -> host.Module:
         pytest.skip(str(reason))
 
 
-def mistaken(text: str, bugs: Sequence[Sequence[str]], head: str | None = None) -> host.Module:
-    """Copies of a file's entries with a bug each, `bug_0` and so on, in one file: each compilation takes a second.
+class Mistake(NamedTuple):
+    """What somebody writes in an entry in the place of something else."""
 
-    Args:
-        bugs: for each the entry, what is written there, and what a mistake makes of it.
-        head: what stands before them, if not the whole file.
-    """
-    made = [text if head is None else head]
-    for i, (entry, right, wrong, *_) in enumerate(bugs):
-        (body,) = re.findall(rf"^__global__ void [^;{{]*?\b{entry}\((?:.|\n)*?^\}}\n", text, re.MULTILINE)
-        assert right in body, right
-        made.append(body.replace(f" {entry}(", f" bug_{i}(").replace(right, wrong, 1))
+    name: str  # of the copy of the entry that has it
+    entry: str
+    says: str  # what is said of it, if not that the result is wrong
+    right: str
+    wrong: str
+
+    def __str__(self) -> str:
+        return f"{self.entry}: {self.right} {self.wrong}"
+
+
+def mistakes(cu: Path) -> list[Mistake]:
+    """Those of a file NAME.mistakes beside NAME.cu."""
+    text = cu.with_suffix(".mistakes").read_text()
+    found = re.findall(r"^== (\w+)(?:: (.*))?\n((?:.|\n)*?)\n=>\n((?:.|\n)*?)(?=^== |\Z)", text, re.MULTILINE)
+    return [Mistake(f"bug_{i}", *parts, wrong.removesuffix("\n")) for i, (*parts, wrong) in enumerate(found)]
+
+
+def mistaken(cu: Path) -> host.Module:
+    """Copies of a file's entries with a mistake each, in one file: each compilation takes a second."""
+    made = [text := cu.read_text()]
+    for one in mistakes(cu):
+        (body,) = re.findall(rf"^__global__ void [^;{{]*?\b{one.entry}\((?:.|\n)*?^\}}\n", text, re.MULTILINE)
+        assert one.right in body, one
+        made.append(body.replace(f" {one.entry}(", f" {one.name}(").replace(one.right, one.wrong, 1))
     return host.load("".join(made), name="bugs.cu")
 
 

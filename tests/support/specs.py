@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,22 @@ __global__ void k(const {of}* x, scalar_t* y, long long n) {{
     {body}
 }}
 """
+
+
+def refusals(name: str) -> list[tuple[str, str, str]]:
+    """Of each line `fields => what the message holds` of a file of tests/data/specs: the heading above it, and both."""
+    found, above = [], ""
+    for line in (Path(__file__).parents[1] / "data" / "specs" / name).read_text().splitlines():
+        if line.startswith("## "):
+            above = line[3:]
+        elif not line.startswith("#"):
+            found.append((above, *line.split(" => ")))
+    return found
+
+
+def dotted(said: str) -> str:
+    """The pattern of a text in which ... stands for anything, and a $ at the end for the end."""
+    return re.escape(said.removesuffix("$")).replace(r"\.\.\.", ".*") + "$" * said.endswith("$")
 
 
 def spec(

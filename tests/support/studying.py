@@ -23,6 +23,11 @@ def workload(study: str | Study, size: str = "tiny", **settings) -> found.Worklo
     return found.Workload(study, size, {**study.settings, **settings})
 
 
+def tiny(name: str) -> list[str]:
+    """The sizes of a study that are small enough for a test."""
+    return [size for size in found.study(name).sizes if size.startswith("tiny")]
+
+
 def a_lab(name: str, size: str = "tiny", **settings) -> Lab:
     return Lab(Cpu(), workload(name, size, **settings), seed=0, tick=lambda phase: None)
 

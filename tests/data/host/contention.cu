@@ -28,3 +28,8 @@ __global__ void unlocked(int* y) { atomicAdd(y + 1, 0); __threadfence();
 __global__ void unfenced(int* y) { for (bool done = false; !done;)
     if (atomicCAS(y + 1, 0, 1) == 0) {
         *y = *y + 1; atomicExch(y + 1, 0), done = true; } }
+
+__global__ void counts_blocks(int* y) {
+    atomicExch(&y[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x], 1 + threadIdx.x);
+    if (threadIdx.x == 0) atomicAdd(&y[105], 1);
+}

@@ -115,3 +115,34 @@ HANDED(by_vote, while (!__any_sync(~0u, t % 32 == 0 && atomicAdd(flag, 0))))
 HANDED(by_count, while (!__syncthreads_or(LOOK)))
 HANDED(by_shared_memory, do { __syncthreads(); if (t == 0) seen = LOOK; __syncthreads(); } while (!seen))
 HANDED(by_many_flags, for (int all = 0; !all;) for (int i = all = 1; i < 40; ++i) all &= ((volatile int*)flag)[i % 39] == (i == 39))
+
+// A load past L1 and a fence let others run.
+__global__ void past_l1(int* flag, int* y) {
+    if (threadIdx.x == 0) {
+        while (__ldcg(flag) == 0) {}
+        while (flag[1] == 0) __threadfence();
+        *y = 7;
+    } else {
+        flag[0] = 1;
+        flag[1] = 1;
+    }
+}
+
+// Volatile alone is no reason to refuse, and needs no hint.
+__global__ void only_volatile(volatile int* y) {
+    __shared__ int s;
+    s = 1;
+    y[threadIdx.x] = y[threadIdx.x] + s;
+}
+
+// Lanes in lockstep on shared memory, as before Volta. That the pointer is one to shared memory shows when it is read.
+__device__ void warp_sum(volatile float* s, int t) {
+    s[t] += s[t + 32]; s[t] += s[t + 16]; s[t] += s[t + 8]; s[t] += s[t + 4]; s[t] += s[t + 2]; s[t] += s[t + 1];
+}
+__global__ void lockstep(const float* x, float* y) {
+    __shared__ float s[64];
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < 32) warp_sum(s, threadIdx.x);
+    *y = s[0];
+}

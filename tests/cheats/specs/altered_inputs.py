@@ -1,3 +1,0 @@
-from kepler import solver
-
-altered_inputs = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-cached_preprocessing = solver(__file__)

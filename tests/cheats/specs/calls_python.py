@@ -1,3 +1,0 @@
-from kepler import solver
-
-calls_python = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-cold_detector = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-early_dependents = solver(__file__)

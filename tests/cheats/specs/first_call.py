@@ -1,3 +1,0 @@
-from kepler import solver
-
-first_call = solver(__file__)

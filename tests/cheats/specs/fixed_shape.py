@@ -1,3 +1,0 @@
-from kepler import solver
-
-fixed_shape = solver(__file__)

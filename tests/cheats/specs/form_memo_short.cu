@@ -1,4 +1,0 @@
-// For form_memo_short.py.
-#include "kepler.cuh"
-
-extern "C" __global__ void honest(const float* m, float* e, long long n) { solve(m, e, n); }

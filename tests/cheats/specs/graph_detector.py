@@ -1,3 +1,0 @@
-from kepler import solver
-
-graph_detector = solver(__file__)

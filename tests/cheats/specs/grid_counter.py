@@ -1,3 +1,0 @@
-from kepler import solver
-
-grid_counter = solver(__file__)

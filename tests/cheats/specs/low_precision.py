@@ -1,3 +1,0 @@
-from kepler import solver
-
-low_precision = solver(__file__)

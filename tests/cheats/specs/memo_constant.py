@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_constant = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_contents = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_flag = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_gaps = solver(__file__)

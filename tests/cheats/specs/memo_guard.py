@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_guard = solver(__file__)

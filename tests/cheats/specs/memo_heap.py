@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_heap = solver(__file__)

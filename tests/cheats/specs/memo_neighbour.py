@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_neighbour = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_old_output = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_pointer = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_slack = solver(__file__)

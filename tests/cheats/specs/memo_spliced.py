@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_spliced = solver(__file__)

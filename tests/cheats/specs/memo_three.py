@@ -1,3 +1,0 @@
-from kepler import solver
-
-memo_three = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-neighbour_fills = solver(__file__)

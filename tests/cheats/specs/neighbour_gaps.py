@@ -1,3 +1,0 @@
-from kepler import solver
-
-neighbour_gaps = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-nothing = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-outlives_launch = solver(__file__)

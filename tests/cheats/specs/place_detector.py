@@ -1,3 +1,0 @@
-from kepler import solver
-
-place_detector = solver(__file__)

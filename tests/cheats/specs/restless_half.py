@@ -1,3 +1,0 @@
-from kepler import solver
-
-restless_half = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-scrub_detector = solver(__file__)

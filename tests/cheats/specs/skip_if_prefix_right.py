@@ -1,3 +1,0 @@
-from kepler import solver
-
-skip_if_prefix_right = solver(__file__)

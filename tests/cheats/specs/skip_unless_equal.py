@@ -1,3 +1,0 @@
-from kepler import solver
-
-skip_unless_equal = solver(__file__)

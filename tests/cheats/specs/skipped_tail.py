@@ -1,3 +1,0 @@
-from kepler import solver
-
-skipped_tail = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-slow_warm_up = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-stale_gaps = solver(__file__)

@@ -1,3 +1,0 @@
-from kepler import solver
-
-unwaited_store = solver(__file__)

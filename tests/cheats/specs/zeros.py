@@ -1,3 +1,0 @@
-from kepler import solver
-
-zeros = solver(__file__)
