@@ -61,6 +61,10 @@ TOO_SMALL_NEAR_0 = (
     "the reference itself, in float32, is WRONG near 0: if such an error is acceptable, give the budget an `atol` just "
     "above that largest error, as in Budget(4, atol=1e-7)"
 )
+TOO_SMALL_WHERE_TERMS_CANCEL = (
+    "the reference itself, in float32, is WRONG by many ULP and hardly off as a whole: where the terms of a sum cancel, "
+    "let the budget's `atol` grow with them, as in Budget(4, lambda x: 2**-20 * abs(x).sum())"
+)
 OVERFLOWS = (
     "the reference itself, in float32, gives inf or NaN where a number is expected: an intermediate result overflows, "
     "which no budget allows; reorder the formula (divide before you multiply), or leave out pointwise=True, which "
@@ -271,7 +275,8 @@ class Verdicts(Round[Variant, Bound]):
             return fractions
         if reference.computes_in((a.dtype for a in self.arrays.values()), self.dtype) != "float32":
             return []
-        small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else TOO_SMALL
+        small = TOO_SMALL_WHERE_TERMS_CANCEL if found.cancels else TOO_SMALL
+        small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else small
         return [small if found.largest < inf else OVERFLOWS]
 
     def _why_here(self, case: Case) -> str:

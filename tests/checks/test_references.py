@@ -272,6 +272,10 @@ ONE_EDGE = {"edges": ((1,),)}
 TOO_SMALL = "the reference itself, in float32, is WRONG: is the budget too small?"
 
 
+def cancelling(x):
+    return np.cumsum(np.concatenate([x, -x])).reshape(2, -1)[1]
+
+
 def worse_in_float32(x):
     return np.where(x.flags.writeable, x, x + 1)
 
@@ -289,8 +293,9 @@ def worse_in_float32(x):
         (roots, {"inputs": given(np.arange(9, dtype=np.float32)), **ONE_EDGE}, None),
         (itself, {"inputs": given(np.full(9, np.nan, np.float32)), **ONE_EDGE}, None),  # which the spec itself gives
         (worse_in_float32, ONE_EDGE, re.escape(TOO_SMALL)),
+        (cancelling, {"budgets": Budget(1), **ONE_EDGE}, "where the terms of a sum cancel, let the budget's `atol` grow"),
     ],
-    ids=["none", "integers", "no edges", "nan", "no nan", "nan of the inputs", "budget"],
+    ids=["none", "integers", "no edges", "nan", "no nan", "nan of the inputs", "budget", "terms that cancel"],
 )  # fmt: skip
 def test_what_is_noted_of_a_reference(tmp_path, reference, fields, said):
     notes = rows(spec(tmp_path, reference, **fields), "numpy")["numpy"].notes
