@@ -328,7 +328,8 @@ def _magnitude(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, 
 
 def because(found: Parity, cause: str) -> Parity:
     """`found` with the cause of what is wrong in place of the guess that ends its message."""
-    return replace(found, message=f"{without_questions(found.message)}; {cause}") if cause else found
+    said = without_questions(found.message)
+    return replace(found, message=f"{said}{'' if said.endswith('?') else ';'} {cause}") if cause else found
 
 
 def without_guess(found: Parity) -> Parity:

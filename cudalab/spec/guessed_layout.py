@@ -177,7 +177,9 @@ class Layout(Threads):
             inner = self.extent(rest, None, depth + 1) if rest else Extent((size,), sure=True)
             if inner and (chosen := [array for array, word in self.gathered.items() if (word,) == inner.words]):
                 self.gathered[chosen[0]], inner = size, Extent((size,))  # x[row * cols + label[row]]
-            unnamed = [d for d, word in self.free.items() if inner and (word,) == inner.words and word not in self.sizes]
+            unnamed = [
+                d for d, word in self.free.items() if inner and (word,) == inner.words and word not in self.sizes
+            ]
             if unnamed and size not in self.free.values():
                 self.free[unnamed[0]], inner = size, Extent((size,))  # x[blockIdx.y * cols + blockIdx.x]
             sure, last = True, size

@@ -183,8 +183,9 @@ ODD = np.array([1, 0, 255], np.uint8).view(np.bool_)
         ("float32", np.zeros((3, 2)), np.zeros((2, 3)), 0, r"shape is \(3, 2\), expected \(2, 3\)"),
     ],
     ids=[
-        "digits", "just beyond", "beyond 0", "place", "near 0", "a little beyond near 0", "not near 0", "just misses", "overflow", "integers",
-        "none beside nan", "nan", "digits that tell", "complex", "neither 0 nor 1", "shape",
+        "digits", "just beyond", "beyond 0", "place", "near 0", "a little near 0", "not near 0", "just misses",
+        "overflow", "integers", "none beside nan", "nan", "digits that tell", "complex", "neither 0 nor 1",
+        "shape",
     ],
 )  # fmt: skip
 def test_what_is_said_of_the_values_that_differ(name, got, want, ulp, says):

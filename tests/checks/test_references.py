@@ -293,7 +293,7 @@ def worse_in_float32(x):
         (roots, {"inputs": given(np.arange(9, dtype=np.float32)), **ONE_EDGE}, None),
         (itself, {"inputs": given(np.full(9, np.nan, np.float32)), **ONE_EDGE}, None),  # which the spec itself gives
         (worse_in_float32, ONE_EDGE, re.escape(TOO_SMALL)),
-        (cancelling, {"budgets": Budget(1), **ONE_EDGE}, "where the terms of a sum cancel, let the budget's `atol` grow"),
+        (cancelling, {"budgets": Budget(1), **ONE_EDGE}, "terms of a sum cancel, let the budget's `atol` grow with"),
     ],
     ids=["none", "integers", "no edges", "nan", "no nan", "nan of the inputs", "budget", "terms that cancel"],
 )  # fmt: skip
