@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -9,9 +10,10 @@ from dataclasses import replace
 
 import needs
 import pytest
+from platformdirs import user_cache_path
 
 from cudalab import timing
-from cudalab.base import scratch
+from cudalab.base import cache, scratch
 from cudalab.device import cuda
 from cudalab.device.open import open_gpu
 from cudalab.tools.pytest.cases import need_gpu
@@ -22,11 +24,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several that share the cores: threads
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
-    """Nothing compiled by an earlier version of the lab is found, and the user's cache stays as it is."""
+    """Nothing compiled by an earlier version of the lab is found, and the user's cache and locks stay as they are."""
     if "CUDALAB_CACHE" not in os.environ:
         base = tmp_path_factory.getbasetemp()
         shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # shared by all workers
         os.environ["CUDALAB_CACHE"] = str(shared / "cache")
+    bases = user_cache_path("cudalab"), cache.TEMPORARY / f"cudalab-{os.geteuid()}"  # of locks, whichever cache is used
+    absent = [folder for base in bases for folder in (base / "claims", base) if not folder.exists()]
+    yield
+    for folder in absent:
+        with contextlib.suppress(OSError):  # not there, or another run uses it
+            folder.rmdir()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -29,6 +29,7 @@ _BEFORE = "is what the check puts into memory that nobody has written: was it re
 MARKS = {0x7F: _BESIDE, 0xA5: _BESIDE, 0x7B: _BEFORE, 0xFB: _BEFORE}
 # Ends a message if each wrong value is off by many ULP, and by less than the largest values may be.
 NEAR_0 = "where values are near 0"
+CANCELS = 256  # times smaller than the largest value: one wrong element in a hundred normal ones is so by chance
 BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
 
 
@@ -316,15 +317,16 @@ def _magnitude(parts: list[_Chunk], shape: Shape, dtype: DType, budget: Budget, 
     said = f"; largest error {error:.2g} at [{_place(index, shape)}]"
     if not dtype.floating:
         return said
-    if max_ulp < 10 * max(budget.ulp, 1):
-        return f"{said}, {numbers.ulp(max_ulp, budget.ulp)} ULP at most"
-    scale = dtype.ulp(np.array([max(p.scale for p in wrong)]))[0]
-    return f"{said}, {NEAR_0}" if 0 < error <= budget.ulp * scale else said
+    usual = budget.ulp * dtype.ulp(np.array([max(p.scale for p in wrong)]))[0]  # of the largest value
+    if max_ulp < 10 * max(budget.ulp, 1):  # then only values far below the largest show that terms cancel
+        said, usual = f"{said}, {numbers.ulp(max_ulp, budget.ulp)} ULP at most", usual / CANCELS
+    return f"{said}, {NEAR_0}" if 0 < error <= usual else said
 
 
 def because(found: Parity, cause: str) -> Parity:
     """`found` with the cause of what is wrong in place of the guess that ends its message."""
-    return replace(found, message=f"{without_questions(found.message)}; {cause}") if cause else found
+    said = without_questions(found.message)
+    return replace(found, message=f"{said}{'' if said.endswith('?') else ';'} {cause}") if cause else found
 
 
 def without_guess(found: Parity) -> Parity:

@@ -65,6 +65,8 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
         yield _command("check", kernels.get(failed.kernel, failed.kernel)), "after you fix it"
     if not run.timed and not failed:
         yield _command("bench", *again), "how fast is it?"
+        if _on_cpu(run) and not run.options.get("huge"):
+            yield _command("check", "--huge", *again), "do its indices fit arrays of more than 2^31 elements?"
     if output and not run.complete and not failed:
         yield resuming(run, output), "measures what is missing" if run.timed else "checks what is missing"
     if output and columns.without_gpu(run):
@@ -105,7 +107,7 @@ def _first_of_all(run: Results, wrong: Case) -> str:
         return "reorder the formula first: an intermediate result overflows in NumPy too"
     if not _finite(wrong) or (_far(wrong) and not _far(numpy)):
         return ""
-    if parity.NEAR_0 in numpy.reason:
+    if parity.NEAR_0 in numpy.reason or (numpy.parity and numpy.parity.cancels):
         return "give the spec's budget an atol first: NumPy exceeds the budget near 0 too"
     return "widen the spec's budget first: NumPy exceeds it too"
 

@@ -37,13 +37,13 @@ class Causes:
     def find(self, label: str, work: Bound, said: str, ways: Mapping[str, Bound]) -> tuple[str, bool]:
         """The cause, "" for none that shows, and whether it names a line, which leaves nothing to guess.
 
-        `said`: what is wrong with the result. `ways`: others to run the variant, some of which look for races.
+        `said`: what is wrong with the result; "" for a write beside it alone. `ways`: others to run the variant, some
+        of which look for races.
         """
         if label not in self.raced and (race := self._race(ways)):
             self.raced[label] = race
-        if found := self._undefined(work) or self.raced.get(label, ""):
-            return found, True
-        return self._held_before(work, said), False
+        found = (said and self._undefined(work)) or self.raced.get(label, "")
+        return (found, True) if found else (said and self._held_before(work, said), False)
 
     def _undefined(self, work: Bound) -> str:
         """A value that CUDA leaves undefined and that the result depends on; "" if none is known."""

@@ -61,6 +61,10 @@ TOO_SMALL_NEAR_0 = (
     "the reference itself, in float32, is WRONG near 0: if such an error is acceptable, give the budget an `atol` just "
     "above that largest error, as in Budget(4, atol=1e-7)"
 )
+TOO_SMALL_WHERE_TERMS_CANCEL = (
+    "the reference itself, in float32, is WRONG by many ULP, but hardly off as a whole: where the terms of a sum "
+    "cancel, let the budget's `atol` grow with them, as in Budget(4, lambda x: 2**-20 * abs(x).sum())"
+)
 OVERFLOWS = (
     "the reference itself, in float32, gives inf or NaN where a number is expected: an intermediate result overflows, "
     "which no budget allows; reorder the formula (divide before you multiply), or leave out pointwise=True, which "
@@ -120,7 +124,7 @@ class Verdicts(Round[Variant, Bound]):
                 break
         how += UNSET if how.endswith(RACE) else ""  # the order of the threads is that of the usual run
         self.conclude(case, found, how)
-        if found.wrong and work.output() is self.operands.output:
+        if not found.ok and work.output() is self.operands.output:
             self._explain(case, work, found, how, usual or work)
 
     def _explain(self, case: Case, work: Bound, found: Parity, how: str, usual: Bound) -> None:
@@ -131,7 +135,7 @@ class Verdicts(Round[Variant, Bound]):
         )  # fmt: skip
         try:
             ways = {**usual.also, **(usual.suspects() if case.label not in self.raced else {})}
-            cause, certain = causes.find(case.label, work, found.message, ways)
+            cause, certain = causes.find(case.label, work, found.message if found.wrong else "", ways)
         except Exception:  # the verdict stands
             if not self.device.alive():
                 raise
@@ -271,7 +275,8 @@ class Verdicts(Round[Variant, Bound]):
             return fractions
         if reference.computes_in((a.dtype for a in self.arrays.values()), self.dtype) != "float32":
             return []
-        small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else TOO_SMALL
+        small = TOO_SMALL_WHERE_TERMS_CANCEL if found.cancels else TOO_SMALL
+        small = TOO_SMALL_NEAR_0 if parity.NEAR_0 in found.message else small
         return [small if found.largest < inf else OVERFLOWS]
 
     def _why_here(self, case: Case) -> str:

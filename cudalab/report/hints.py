@@ -49,7 +49,6 @@ def budgets(run: Results) -> list[str]:
 
 
 NEAR = 8  # times NumPy's error in float32: an entry that errs by more has another fault than rounding
-FAR = 1000  # ULP: an error that large is one of an element near 0
 FEW = 2  # lengths that are right, and that are wrong, at least
 STEPS = tuple(2**i for i in range(1, 11))  # what tiles and vectors are multiples of
 MARGIN = 1.5  # times the largest error that was seen
@@ -70,7 +69,7 @@ def _proposed(run: Results) -> dict[tuple[str, str], tuple[float, str]]:
     for (kernel, dtype), sides in found.items():
         numpy, ours = _seen(sides.get(True, [])), _seen(sides.get(False, []))
         wrong = {side for side, cases in sides.items() for case in cases if case.status == record.WRONG}
-        if not wrong or not 0 < ours <= NEAR * numpy < NEAR * FAR:
+        if not wrong or not 0 < ours <= NEAR * numpy < NEAR * record.MANY:
             continue
         enough = next(ulp for ulp in (0.5 * 2**i for i in range(64)) if ulp >= MARGIN * max(numpy, ours))
         line = (

@@ -53,6 +53,7 @@ BROKEN: Final = (WRONG, IMPOSSIBLE, ERROR)  # there is no time that holds
 
 COPY = "copy"  # the backend of a ceiling row
 
+MANY: Final = 1000  # ULP: an error that large is one of an element near 0
 FAR: Final = 0.01  # relative error of a whole output; a formula that is nearly right makes a smaller one
 ENTRIES: Final = ("host", "pycuda", "cupy_raw")  # the backends that run the `.cu`
 OLD = " @ old"  # behind an entry's name in `variant`: it is that of the earlier `.cu` of `bench --against`
@@ -129,6 +130,11 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
     def largest(self) -> float:
         """`max_ulp`, infinite where NaN or infinity was wrong."""
         return inf if self.max_ulp is None else self.max_ulp
+
+    @property
+    def cancels(self) -> bool:
+        """Whether elements are off by many ULP and the output as a whole is not: terms of a sum cancel there."""
+        return MANY <= self.largest < inf and self.rel_l2 < 1e-4
 
 
 class Prediction(msgspec.Struct, forbid_unknown_fields=True):

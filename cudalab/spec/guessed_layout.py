@@ -40,7 +40,8 @@ class Layout(Threads):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.offsets = self._offsets()
-        self.shapes = {array: shape for array in self._arrays() if (shape := self._shape(array))}
+        for _ in range(2):  # a later array may name the dimension of an earlier one
+            self.shapes = {array: shape for array in self._arrays() if (shape := self._shape(array))}
 
     def _arrays(self) -> list[str]:
         return list(dict.fromkeys(access.array for access in self.body.accesses))
@@ -176,6 +177,11 @@ class Layout(Threads):
             inner = self.extent(rest, None, depth + 1) if rest else Extent((size,), sure=True)
             if inner and (chosen := [array for array, word in self.gathered.items() if (word,) == inner.words]):
                 self.gathered[chosen[0]], inner = size, Extent((size,))  # x[row * cols + label[row]]
+            unnamed = [
+                d for d, word in self.free.items() if inner and (word,) == inner.words and word not in self.sizes
+            ]
+            if unnamed and size not in self.free.values():
+                self.free[unnamed[0]], inner = size, Extent((size,))  # x[blockIdx.y * cols + blockIdx.x]
             sure, last = True, size
             if rest and (inner is None or not inner.sure):
                 if inner and len(inner.words) > 1:

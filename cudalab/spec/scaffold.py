@@ -67,7 +67,7 @@ def _summary(name: str, text: str) -> str:
     said = said or (re.sub(r"^\s*//+\s*", "", above[1].split("\n")[0]) if above else "")
     said = " ".join(re.sub(r"\*/.*", "", said).replace('"', "'").replace("\\", "/").split()).strip("=-*/ ")
     fit = any(map(str.isalpha, said)) and said.isprintable() and not re.search(r"[{}]|__|;$", said)
-    whole = said if len(said) <= 90 else re.split(r"(?<=[.;]) ", said)[0]
+    whole = said if len(said) <= 90 else re.split(r"(?<=[.;:]) ", said)[0]
     return textwrap.shorten(whole.rstrip(".:;,"), 90, placeholder=" ...") if fit else name.replace("_", " ")
 
 

@@ -16,7 +16,7 @@ from cudalab.spec.scaffold_plan import Entry, Plan
 from cudalab.spec.unfilled import MARK as HOLE
 
 TEMPLATE = '''\
-"""{summary}."""
+"""{summary}{stop}"""
 
 import numpy as np
 
@@ -60,6 +60,7 @@ def spec(plan: Plan, told: Told) -> str:
     code = f"Kernel({functions}{fields}"
     return TEMPLATE.format(
         summary=re.sub(r"^[a-z](?![\w.]*(?:[\[(_]| ?=))", lambda first: first[0].upper(), told.summary),
+        stop="" if told.summary.endswith("...") else ".",
         imports=", ".join(word for word in PUBLIC if re.search(rf"\b{word}\(", code)),
         functions=functions,
         made=made,

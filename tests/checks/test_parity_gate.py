@@ -170,6 +170,7 @@ ODD = np.array([1, 0, 255], np.uint8).view(np.bool_)
         ("float32", [1.5], [NEAR], 0, ", 0.5005 ULP at most$"),
         ("float32", FAR, SEVENS, 4, r"; \.\.\.; largest error 1 at \[6, 7\]$"),
         ("float32", [100, 2e-7], [100.0, 1e-9], 4, r"largest error 2e-07 at \[1\], where values are near 0$"),
+        ("float16", [8, 1.0145e-3], [8.0, 1.0129e-3], 1, r"at \[1\], 1\.\d+ ULP at most, where values are near 0$"),
         ("float32", [100, 1], [100.0, 1e-9], 4, r"largest error 1 at \[1\]$"),
         ("float32", [5, 0.9995 + 4.4 * 2**-24], [5.0, 0.9995], 4, r"error 2.\de-07 at \[1\], 4.\d+ ULP at most$"),
         ("float32", [INF, 1], [3.4e38, 1], 4, r"\(inf: does it overflow on the way, beyond the largest float32\?\)$"),
@@ -182,8 +183,9 @@ ODD = np.array([1, 0, 255], np.uint8).view(np.bool_)
         ("float32", np.zeros((3, 2)), np.zeros((2, 3)), 0, r"shape is \(3, 2\), expected \(2, 3\)"),
     ],
     ids=[
-        "digits", "just beyond", "beyond 0", "place", "near 0", "not near 0", "just misses", "overflow", "integers",
-        "none beside nan", "nan", "digits that tell", "complex", "neither 0 nor 1", "shape",
+        "digits", "just beyond", "beyond 0", "place", "near 0", "a little near 0", "not near 0", "just misses",
+        "overflow", "integers", "none beside nan", "nan", "digits that tell", "complex", "neither 0 nor 1",
+        "shape",
     ],
 )  # fmt: skip
 def test_what_is_said_of_the_values_that_differ(name, got, want, ulp, says):

@@ -271,6 +271,10 @@ def test_pytorch_gets_boolean_inputs_too(tmp_path):
 ONE_EDGE = {"edges": ((1,),)}
 
 
+def cancelling(x):
+    return np.cumsum(np.concatenate([x, -x])).reshape(2, -1)[1]
+
+
 def worse_in_float32(x):
     return np.where(x.flags.writeable, x, x + 1)
 
@@ -286,6 +290,8 @@ NOTED = {
     "no nan": (roots, {"inputs": given(np.arange(9, dtype=np.float32)), **ONE_EDGE}, None),
     "nan of the inputs": (itself, {"inputs": given(np.full(9, np.nan, np.float32)), **ONE_EDGE}, None),
     "budget": (worse_in_float32, ONE_EDGE, "^the reference itself, in float32, is WRONG: is the budget too small.$"),
+    "terms that cancel": (cancelling, {"budgets": Budget(1), **ONE_EDGE},
+                          "terms of a sum cancel, let the budget's `atol` grow"),
     "no float32": (worse_in_float32, {"name": "float64", **ONE_EDGE}, None),
 }  # fmt: skip
 

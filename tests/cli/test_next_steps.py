@@ -79,6 +79,7 @@ FINITE, INFINITE, ALONE = {"max_ulp": 9.0}, {"max_ulp": None}, "the wrong entry 
     [
         ("widen", [wrong("numpy", **FINITE), wrong("host:a", **FINITE)]),
         ("atol", [wrong("numpy", "error 2e-7, where values are near 0", **FINITE), wrong("host:a", **FINITE)]),
+        ("atol", [wrong("numpy", max_ulp=2e4, rel_l2=2e-6), wrong("host:a", **FINITE)]),
         *((said, [case("numpy"), wrong("host:a", "error 9e-7, where values are near 0", wrong=3, rel_l2=off)])
           for said, off in (("where terms cancel", 1e-7), ("memory errors", 1e-5))),
         ("overflows in NumPy too", [wrong("numpy", **INFINITE), wrong("host:a", **INFINITE)]),
@@ -113,7 +114,7 @@ def test_without_room_the_purpose_stands_above_the_command():
         "next: cudalab show --all a_rather_long_name_of_a_file.json",
         "      cudalab report a_rather_long_name_of_a_file.json -o a_rather_long_name_of_a_file.html",
     ]
-    assert next_steps.lines(run_of("check", *RIGHT), None, 50)[2:4] == [
+    assert next_steps.lines(run_of("check", *RIGHT, huge=True), None, 50)[2:4] == [
         "      # keeps all results, for show and compare",
         "      cudalab check ./mine/softmax.py -o check.json",
     ]
@@ -121,9 +122,16 @@ def test_without_room_the_purpose_stands_above_the_command():
 
 @pytest.mark.parametrize("lacking", [(cuda, "nvcc"), (compilers, "nvdisasm")], ids=["nvcc", "nvdisasm"])
 def test_inspect_is_named_only_where_it_can_run(monkeypatch, lacking):
-    assert "cudalab inspect ./mine/softmax.py" in commands(run_of("check", *RIGHT))
+    assert "cudalab inspect ./mine/softmax.py" in commands(run_of("check", *RIGHT, huge=True))
     monkeypatch.setattr(*lacking, lambda: None)
-    assert "cudalab inspect ./mine/softmax.py" not in commands(run_of("check", *RIGHT))
+    assert "cudalab inspect ./mine/softmax.py" not in commands(run_of("check", *RIGHT, huge=True))
+
+
+@pytest.mark.parametrize("tried", [False, True])
+def test_a_right_kernel_on_the_cpu_is_not_known_to_be_right_in_huge_arrays(tried):
+    huge = "cudalab check --huge ./mine/softmax.py"
+    assert (huge in commands(run_of("check", *RIGHT, huge=tried))) == (not tried)
+    assert huge not in commands(run_of("check", *WRONG)) + commands(run_of("check", case("numpy")))
 
 
 @pytest.mark.sweep

@@ -68,13 +68,15 @@ def test_without_address_space_the_guard_bands_still_hold(monkeypatch):
 
 
 @pytest.mark.skipif(host.compiler_missing() is not None, reason="no C++ compiler")
-def test_a_kernel_that_writes_far_away_is_wrong_and_the_next_one_is_not_blamed(tells, tmp_path):
+def test_a_kernel_that_writes_beside_its_arrays_is_wrong_with_its_line_and_the_next_one_is_not_blamed(tells, tmp_path):
     text = "".join(
         f"__global__ void {name}(const float* x, float* y, int n) {{\n"
         f"    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = x[i]{more};\n}}\n"
-        for name, more in (("strays", ", y[i + 500000] = 1"), ("stays", ""))
+        for name, more in (("strays", ", y[i + 500000] = 1"), ("beside", ", y[i + n] = 1"), ("stays", ""))
     )
-    kernel = specs.kernel(tmp_path, "far", text, entries={"strays": specs.flat, "stays": specs.flat})
-    strays, stays = cpu_rows(Group(kernel, "small", (64,), dtype("float32")), "host")
+    kernel = specs.kernel(tmp_path, "far", text, entries=dict.fromkeys(("strays", "beside", "stays"), specs.flat))
+    strays, beside, stays = cpu_rows(Group(kernel, "small", (64,), dtype("float32")), "host")
     assert strays.status == "WRONG" and "reads or writes more than 64 KB after 'y'" in strays.reason
+    assert beside.status == "WRONG" and beside.reason.startswith("wrote 256 bytes after 'y'; is each index checked")
+    assert "size? beside: writes 4 bytes outside an array (argument 2) at far.cu:7: element 64 of 64" in beside.reason
     assert stays.status == "ok", stays.reason

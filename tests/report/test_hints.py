@@ -90,6 +90,9 @@ def test_the_allowed_error_stands_beside_the_error():
     found = run(near("host:a", 60.0, 64), near("host:a", 3.7))
     assert re.search(r"host:a +WRONG +3\.7 +2 +100 %", report.render(found, "table"))
     assert "allowed" not in report.render(run(case("host:a")), "table")
+    wider, tight = (run(near("host:a", 3.7, 40), *more) for more in ([near("host:a", 1.0, 4)], [near("numpy", 4, 4)]))
+    assert (said := "\nallowed ULP: the budget, its `atol`, and what") in report.render(wider, "table")
+    assert said not in report.render(tight, "table")
     beyond = report.render(run(near("host:a", 60.0, 8.2e11)), "table")
     assert re.search(r"host:a +right +60 +by atol +100 %", beyond) and "\nby atol: the element is near 0" in beyond
     (failed := case("host:a", status=record.ERROR)).parity = None
