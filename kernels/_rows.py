@@ -33,10 +33,13 @@ def shared(rows: int, threads: int) -> tuple[tuple[int], tuple[int, int]]:
     return (blocks(rows, together),), (threads, together)
 
 
-def clustered(rows: int, cols: int, held: int, args: tuple[Any, ...]) -> Launch:
-    """A launch in which 2 to 8 blocks share a row, with `held` elements a thread if that is enough."""
+def clustered(rows: int, cols: int, held: int, args: tuple[Any, ...], block: int = HALF) -> Launch:
+    """A launch in which 2 to 8 blocks share a row, with `held` elements a thread if that is enough.
+
+    Blocks have `block` threads, fewer for short rows and more where 8 blocks hold too little.
+    """
     threads = power_of_two(blocks(cols, held))
-    sharers = min(max(threads // HALF, 2), SHARERS)
+    sharers = min(max(threads // block, 2), SHARERS)
     block = min(max(threads // sharers, WARP), MOST)
     return Launch(deep_grid(sharers, rows), (block,), args, cluster=(sharers,))
 

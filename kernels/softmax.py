@@ -5,7 +5,7 @@ import numpy as np
 from cudalab import Budget, Kernel, Launch, counted, draw
 from cudalab.kernels._rows import HELD, WARP, clustered, clusters, held, shared, threads_of
 
-THREADS = 256  # of a block of the entries that read a row several times
+THREADS = 256  # of a block of the entries that read a row several times, and of a cluster's
 LARGE = 1 << 20  # elements of an array that is drawn to be timed
 LONGEST = 32 * 1024  # columns; a block would read more of float32 twice, and one of 16 bits would fill a multiprocessor
 SHORT = 512  # columns up to which a thread has half of HELD: a warp or less for a row, if there are many rows
@@ -59,7 +59,8 @@ def vec(x, y):
 
 def cluster(x, y):
     rows, cols = x.shape
-    return clustered(rows, cols, held(cols, x.dtype.itemsize), (x, y, np.int64(rows), counted(cols, np.int32)))
+    args = (x, y, np.int64(rows), counted(cols, np.int32))
+    return clustered(rows, cols, held(cols, x.dtype.itemsize), args, THREADS)
 
 
 def called(x):

@@ -10,6 +10,8 @@ import pytest
 from cudalab.device import cuda
 from cudalab.spec import find
 from cudalab.spec.dtype import dtype
+from cudalab.tools import inspect
+from cudalab.tools.inspect import compilers
 
 ARCHITECTURES = ("80", "100")  # sm_90 is that of the kept machine code
 # One dtype per kernel, in turn: nvcc is slow, and dtypes differ in only a few lines of each file.
@@ -31,3 +33,12 @@ def test_compiles_without_a_warning(path, name, macros, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+@pytest.mark.nvcc
+@pytest.mark.sweep
+@pytest.mark.skipif(not cuda.nvcc() or not compilers.nvdisasm(), reason="nvcc or nvdisasm is not here")
+def test_a_cluster_exchanges_without_a_fence_that_waits_for_all_loads():
+    (one,) = inspect.inspect("rmsnorm", dtypes="float32", only="rmsnorm_cluster", archs="sm_90")
+    opcodes = {i.parts[0] for i in one.code.instructions}
+    assert "STAS" in opcodes and "MEMBAR" not in opcodes
