@@ -135,9 +135,11 @@ def test_later_groups_are_made_once_and_never_while_times_are_taken(tmp_path, ma
     assert {case.status for case in cases.values()} == {record.OK}
     assert all(len(case.processes.get("wall", [0])) == processes for case in cases.values())
     assert {who for n, who, _ in notes() if n == "1000"} == {"worker"}  # the first has nothing before it
-    assert [(n, who, quiet) for n, who, quiet in notes() if n != "1000"] == [
-        (n, "maker", "0") for n in ("3000", "10000") for _ in range(inputs.SETS + 1)
+    later = [note for note in notes() if note[0] != "1000"]
+    assert [(n, timed) for n, who, timed in later if who == "maker"] == [
+        (n, "0") for n in ("3000", "10000") for _ in range(inputs.SETS + 1)
     ]
+    assert {timed for _, who, timed in later if who == "worker"} <= {"1"}  # contents that are drawn while it is timed
     assert len(makers) == 1
 
 
