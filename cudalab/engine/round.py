@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Generic, TypeVar
 
 import msgspec
@@ -82,7 +83,10 @@ class Round(Generic[V, W]):
                     continue
                 label = variant.label
                 case = self.cases[label] = row(self.group, label)
+                start = perf_counter()
                 self.guarded(case, lambda: self.prepare(variant, case))  # noqa: B023 (called at once)
+                if self.job.modes and case.costs:
+                    case.costs["check"] = perf_counter() - start - sum(case.costs.values())
                 self.glimpses[label] = Glimpse(case.status, case.parity.max_ulp if case.parity else 0.0)
                 self.job.glimpse(self.glimpses)
         if self.job.modes:
@@ -102,7 +106,9 @@ class Round(Generic[V, W]):
         for label in self.works:
             self.at("prepare to time", label)
             case = self.cases[label]
+            start = perf_counter()
             self.guarded(case, lambda: found.update({label: self.clocks(label, case)}))  # noqa: B023
+            case.costs["clocks"] = perf_counter() - start
         return {
             label: {kind: self._watched(clock, label, kind, not i) for i, (kind, clock) in enumerate(clocks.items())}
             for label, clocks in found.items()

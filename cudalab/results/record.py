@@ -200,8 +200,9 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     costs: Annotated[
         dict[str, Quantity],
         _says(
-            "one-time seconds. Of the first process: `bind` (compilation), `first run`, `graph build`. Of all "
-            "processes: `timing`. `nvcc`: compile time of what the CPU cannot run (0: no nvcc)"
+            "one-time seconds. Of the first process: `bind` (compilation), `first run`, `check`, `clocks` (what is "
+            "made and judged before the first sample), `graph build`, a part of it. Of all processes: `timing`. "
+            "`nvcc`: compile time of what the CPU cannot run (0: no nvcc)"
         ),
     ] = {}
     cross: Annotated[
