@@ -49,9 +49,10 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What was made; nothing where it could not be."""
+    """One of the contents; at the end none, and whether the group is made."""
 
-    contents: list[Places]
+    places: Places | None = None
+    whole: bool = False
 
 
 class Ahead:
@@ -95,13 +96,17 @@ class Ahead:
         if group is not self._next or not self._child:
             return None
         self._next, self._taken, self._file = None, self._file, -1
+        contents, whole = list[Places](), False
         try:
-            found = self._child.receive(self._timeout, lambda: bool(alive()))
-            fcntl.fcntl(self._taken, fcntl.F_ADD_SEALS, SEALS)
+            while (found := self._child.receive(self._timeout, lambda: bool(alive()))).places:
+                contents.append(found.places)
+            whole = found.whole and fcntl.fcntl(self._taken, fcntl.F_GET_SEALS) == SEALS
         except (Ended, OSError):
             self._usable = not self._child.ended
+        if not whole:
+            self._taken = _closed(self._taken)  # frees the memory
             return None
-        return Made(f"/proc/{os.getpid()}/fd/{self._taken}", found.contents) if found.contents else None
+        return Made(f"/proc/{os.getpid()}/fd/{self._taken}", contents)
 
     def paused(self) -> AbstractContextManager[None]:
         """Let the process lie still until the end of this context: times are taken there."""
@@ -126,25 +131,30 @@ def main(parent: Parent) -> None:
     with suppress(OSError):  # where memory runs out, this process goes, and none of the run's
         Path("/proc/self/oom_score_adj").write_text("1000")
     for wanted in parent.orders(Wanted):
-        found: list[Places] = []
+        whole = False
         with suppress(Exception):  # the worker meets it too, and tells it
-            found = made(wanted.work.group(), wanted.seed, wanted.path)
-        parent.answer(Answer([] if genuine.replaced() else found))
+            for places in made(wanted.work.group(), wanted.seed, wanted.path):
+                parent.answer(Answer(places))  # each is a sign of life
+            whole = True
+        parent.answer(Answer(whole=whole and not genuine.replaced()))
 
 
-def made(group: Group, seed: int, path: str) -> list[Places]:
-    """Write the contents of a group and the right results to a file; where they lie. Nothing where memory is short."""
-    arrays, found = inputs.drawn(group, seed, 0), list[Places]()
+def made(group: Group, seed: int, path: str) -> Iterator[Places]:
+    """Write the contents of a group and the right results to a file; where they lie. Nothing where memory is short.
+
+    After the last one the file is sealed: nobody can change it.
+    """
+    arrays = inputs.drawn(group, seed, 0)
     count = inputs.count(arrays) + 1  # the last one is for the end
     if _bytes(group.kernel, arrays) * (count + TEMPORARY) > ROOM * memory.free():
-        return []
+        return
     vacuous.refuse(group.kernel, group.dtype, arrays, seed)
     with open(path, "r+b", buffering=0) as file:
         for number in range(count):
             arrays = inputs.drawn(group, seed, number) if number else arrays
             right = Expected(group.kernel, arrays).found
-            found.append(Places(_written(file.fileno(), arrays), _written(file.fileno(), right)))
-    return found
+            yield Places(_written(file.fileno(), arrays), _written(file.fileno(), right))
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALS)
 
 
 def _bytes(kernel: Kernel, arrays: Arrays) -> int:
@@ -155,7 +165,8 @@ def _bytes(kernel: Kernel, arrays: Arrays) -> int:
 
 
 def _written(file: int, arrays: Mapping[str, np.ndarray]) -> dict[str, Place]:
-    """Append arrays to a file of memory, on all cores."""
+    """Append arrays to a file of memory, on all cores, in the byte order of the machine."""
+    arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
     begin, found = os.fstat(file).st_size, dict[str, Place]()
     end = begin
     for name, array in arrays.items():

@@ -77,7 +77,9 @@ def _rows_of_part(job: Job, group: Group, variants: list[Variant], with_copy: bo
             job.at(Step(str(group), "inputs"))
             if group.values == MANY and (why := many_blocks.too_slow(group.kernel, group.dtype, group.shape)):
                 return [skipped(group, v.label, why) for v in variants]
-            arrays = job.made[0][0] if job.made else group.arrays(job.seed, part)
+            if not job.made or callable(group.kernel.inputs):  # a function may leave what others of the spec read
+                arrays = group.arrays(job.seed, part)
+            arrays = job.made[0][0] if job.made else arrays
             want = None
             # Where the outputs are known, the reference may not be needed.
             if not (job.made or (job.process and job.known)):
