@@ -1,8 +1,8 @@
 """Inputs and right results of a large group, made in a process beside the run while the group before is prepared.
 
-The process lies still while times are taken. What it made lies in one piece of memory, which every process of the run
-maps: none draws the inputs again. What it cannot make, the worker makes in the group's turn, and errors are told there.
-There is room for the group at work and for one more.
+The process lies still while times are taken. What it made lies in memory that every process of the run maps and none
+can change: none draws the inputs again. What it cannot make, the worker makes in the group's turn, and errors are told
+there. There is room for the group at work and for one more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from cudalab.base import genuine, memory, threads
 from cudalab.base.child import ERR, OUT, Child, Ended, Parent
-from cudalab.base.errors import Unavailable
+from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.checks import vacuous
 from cudalab.checks.expected import Expected
 from cudalab.engine import inputs
@@ -37,15 +37,17 @@ NICE = 5  # added to the process's niceness: the group at work goes first
 ROOM = 0.5  # of the memory that is free, which a group may take
 TEMPORARY = 3  # as many times the memory of one of the contents is needed while it is made
 COPY = 1 << 24  # bytes that one thread copies at once
+NAME = "cudalab-ahead"
+MOST = inputs.SETS + 1  # contents of a group
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Make a group, into the file at `path`."""
+    """Make a group, each of the contents into one of the files at `paths`."""
 
     work: Work
     seed: int
-    path: str
+    paths: list[str]
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -66,7 +68,7 @@ class Ahead:
         self._usable = threads.cores() > 1
         self._child: Child[Answer] | None = None
         self._next: Group | None = None  # which is being made
-        self._file = self._taken = -1  # the memory of that group, and of the group at work
+        self._files, self._taken = list[int](), list[int]()  # the memory of that group, and of the group at work
 
     def __enter__(self) -> Ahead:
         return self
@@ -74,7 +76,7 @@ class Ahead:
     def __exit__(self, *_: object) -> None:
         if self._child:
             self._child.kill()
-        self._file, self._taken = _closed(self._file), _closed(self._taken)
+        self._files, self._taken = _closed(self._files), _closed(self._taken)
 
     def begin(self, later: Sequence[object]) -> None:
         """Let the first large one of the groups that come later be made, unless one is being made already."""
@@ -83,30 +85,30 @@ class Ahead:
             return
         try:
             self._child = self._child or Child(MAIN, answers=Answer, echo=(OUT, ERR))
-            self._file = os.memfd_create("cudalab-ahead", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            self._files = [os.memfd_create(NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING) for _ in range(MOST)]
         except (OSError, Unavailable):
             self._usable = False
             return
         self._next = group
-        self._child.send(Wanted(Work.on(group), self._seed, f"/proc/{os.getpid()}/fd/{self._file}"))
+        self._child.send(Wanted(Work.on(group), self._seed, _paths(self._files)))
 
     def take(self, group: object, alive: Callable[[], object]) -> Made | None:
         """What was made for a group, which is now at work; None if nothing was. Waits; `alive` is called meanwhile."""
         self._taken = _closed(self._taken)
         if group is not self._next or not self._child:
             return None
-        self._next, self._taken, self._file = None, self._file, -1
+        self._next, self._taken, self._files = None, self._files, []
         contents, whole = list[Places](), False
         try:
             while (found := self._child.receive(self._timeout, lambda: bool(alive()))).places:
                 contents.append(found.places)
-            whole = found.whole and fcntl.fcntl(self._taken, fcntl.F_GET_SEALS) == SEALS
+            whole = found.whole
         except (Ended, OSError):
             self._usable = not self._child.ended
         if not whole:
             self._taken = _closed(self._taken)  # frees the memory
             return None
-        return Made(f"/proc/{os.getpid()}/fd/{self._taken}", contents)
+        return Made(_paths(self._taken), contents)
 
     def paused(self) -> AbstractContextManager[None]:
         """Let the process lie still until the end of this context: times are taken there."""
@@ -118,10 +120,14 @@ def _large(group: Group) -> bool:
     return usual and prod(group.shape) >= LARGE
 
 
-def _closed(file: int) -> int:
-    if file >= 0:
+def _paths(files: Sequence[int]) -> list[str]:
+    return [f"/proc/{os.getpid()}/fd/{file}" for file in files]
+
+
+def _closed(files: Sequence[int]) -> list[int]:
+    for file in files:
         os.close(file)
-    return -1
+    return []
 
 
 def main(parent: Parent) -> None:
@@ -133,28 +139,29 @@ def main(parent: Parent) -> None:
     for wanted in parent.orders(Wanted):
         whole = False
         with suppress(Exception):  # the worker meets it too, and tells it
-            for places in made(wanted.work.group(), wanted.seed, wanted.path):
+            for places in made(wanted.work.group(), wanted.seed, wanted.paths):
                 parent.answer(Answer(places))  # each is a sign of life
             whole = True
         parent.answer(Answer(whole=whole and not genuine.replaced()))
 
 
-def made(group: Group, seed: int, path: str) -> Iterator[Places]:
-    """Write the contents of a group and the right results to a file; where they lie. Nothing where memory is short.
+def made(group: Group, seed: int, paths: Sequence[str]) -> Iterator[Places]:
+    """Write the contents of a group and the right results to files; where they lie. Nothing where memory is short.
 
-    After the last one the file is sealed: nobody can change it.
+    Each file is sealed: nobody can change it. Raises CudalabError if another process had done so before.
     """
     arrays = inputs.drawn(group, seed, 0)
     count = inputs.count(arrays) + 1  # the last one is for the end
     if _bytes(group.kernel, arrays) * (count + TEMPORARY) > ROOM * memory.free():
         return
     vacuous.refuse(group.kernel, group.dtype, arrays, seed)
-    with open(path, "r+b", buffering=0) as file:
-        for number in range(count):
-            arrays = inputs.drawn(group, seed, number) if number else arrays
-            right = Expected(group.kernel, arrays).found
-            yield Places(_written(file.fileno(), arrays), _written(file.fileno(), right))
-        fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALS)
+    for number in range(count):
+        arrays = inputs.drawn(group, seed, number) if number else arrays
+        right = Expected(group.kernel, arrays).found
+        with open(paths[number], "r+b", buffering=0) as file:
+            places = Places(_written(file.fileno(), arrays), _written(file.fileno(), right))
+            fcntl.fcntl(file, fcntl.F_ADD_SEALS, SEALS)
+            yield _read_again(file.fileno(), places, arrays, right)
 
 
 def _bytes(kernel: Kernel, arrays: Arrays) -> int:
@@ -166,7 +173,7 @@ def _bytes(kernel: Kernel, arrays: Arrays) -> int:
 
 def _written(file: int, arrays: Mapping[str, np.ndarray]) -> dict[str, Place]:
     """Append arrays to a file of memory, on all cores, in the byte order of the machine."""
-    arrays = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+    arrays = _native(arrays)
     begin, found = os.fstat(file).st_size, dict[str, Place]()
     end = begin
     for name, array in arrays.items():
@@ -180,8 +187,16 @@ def _written(file: int, arrays: Mapping[str, np.ndarray]) -> dict[str, Place]:
     return found
 
 
+def _native(arrays: Mapping[str, np.ndarray]) -> Arrays:
+    return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
 def _copy(array: np.ndarray, mapped: mmap.mmap, offset: int) -> None:
-    source = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    source = _bits(array)
     target = np.ndarray(source.shape, np.uint8, mapped, offset)
 
     def part(at: slice) -> None:
@@ -190,17 +205,31 @@ def _copy(array: np.ndarray, mapped: mmap.mmap, offset: int) -> None:
     threads.each(part, source.size, COPY)
 
 
-def mapped(made: Made | None) -> Iterator[tuple[Arrays, Arrays]]:
+def _read_again(file: int, places: Places, arrays: Arrays, right: Arrays) -> Places:
+    """The places, where a sealed file has these bits there."""
+    for due, found in zip((arrays, right), _mapped(file, places, mmap.ACCESS_READ), strict=True):
+        for name, array in _native(due).items():
+            ours, theirs = _bits(array), _bits(found[name])
+            if not all(threads.each(lambda at: np.array_equal(ours[at], theirs[at]), ours.size, COPY)):  # noqa: B023
+                raise CudalabError(f"another process has changed {name!r} while it was made")
+    return places
+
+
+def mapped(made: Made | None) -> list[tuple[Arrays, Arrays]]:
     """The contents and the right results; a change of them is seen by this process alone. Nothing if it cannot be."""
-    if made is None:
-        return
-    try:
-        with open(made.path, "rb") as file:
-            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    except (OSError, ValueError):
-        return
-    for places in made.contents:
-        yield _arrays(places.inputs, whole), _arrays(places.right, whole)
+    found: list[tuple[Arrays, Arrays]] = []
+    for path, places in zip(made.paths, made.contents, strict=False) if made else ():
+        try:
+            with open(path, "rb") as file:
+                found.append(_mapped(file.fileno(), places, mmap.ACCESS_COPY))
+        except (OSError, ValueError):
+            return []
+    return found
+
+
+def _mapped(file: int, places: Places, access: int) -> tuple[Arrays, Arrays]:
+    whole = mmap.mmap(file, 0, access=access)
+    return _arrays(places.inputs, whole), _arrays(places.right, whole)
 
 
 def _arrays(places: Mapping[str, Place], whole: Any) -> Arrays:

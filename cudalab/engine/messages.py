@@ -104,9 +104,9 @@ class Places(msgspec.Struct, frozen=True):
 
 
 class Made(msgspec.Struct, frozen=True):
-    """The contents of a group that were made ahead (`cudalab.engine.ahead`), in the file at `path`."""
+    """The contents of a group that were made ahead (`cudalab.engine.ahead`), each in one of the files at `paths`."""
 
-    path: str
+    paths: list[str]
     contents: list[Places]
 
 

@@ -14,6 +14,7 @@ from crashing import altered, rows
 from cudalab import In, Out
 from cudalab.base import memory, threads
 from cudalab.base.child import Child
+from cudalab.base.errors import CudalabError
 from cudalab.checks.expected import Expected
 from cudalab.engine import ahead, inputs
 from cudalab.engine.early import Stopped
@@ -46,10 +47,11 @@ def group(folder, kind="float32", **fields):
 
 
 @pytest.fixture
-def file():
-    number = os.memfd_create("made", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    yield number
-    os.close(number)
+def files():
+    numbers = [os.memfd_create("made", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING) for _ in range(ahead.MOST)]
+    yield [f"/proc/self/fd/{number}" for number in numbers]
+    for number in numbers:
+        os.close(number)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +65,10 @@ def file():
     ],
     ids=["bfloat16", "integers", "two results", "other byte order"],
 )  # fmt: skip
-def test_what_is_made_is_what_a_worker_makes(tmp_path, file, fields):
+def test_what_is_made_is_what_a_worker_makes(tmp_path, files, fields):
     made = group(tmp_path, fields.get("dtypes", ("float32",))[-1], **fields)
-    path = f"/proc/self/fd/{file}"
-    places = list(ahead.made(made, 7, path))
-    found = list(ahead.mapped(Made(path, places)))
+    places = list(ahead.made(made, 7, files))
+    found = ahead.mapped(Made(files, places))
     assert len(found) == inputs.SETS + 1  # the last is drawn when all others are timed
     for number, both in enumerate(found):
         drawn = inputs.drawn(made, 7, number)
@@ -77,17 +78,30 @@ def test_what_is_made_is_what_a_worker_makes(tmp_path, file, fields):
                 name: (a.dtype, a.tobytes()) for name, a in native.items()
             }
     found[0][0]["x"][...] = 0  # seen by nobody else
-    assert np.any(next(ahead.mapped(Made(path, places)))[0]["x"] != 0)
-    assert list(ahead.mapped(Made("/proc/self/fd/nothing", places))) == []
-    with pytest.raises(PermissionError):
-        os.pwrite(file, b"1", 0)
+    assert np.any(ahead.mapped(Made(files, places))[0][0]["x"] != 0)
+    assert ahead.mapped(Made(["/proc/self/fd/nothing"], places)) == []
+    with pytest.raises(PermissionError), open(files[-1], "r+b", buffering=0) as file:
+        file.write(b"1")
 
 
-def test_nothing_is_made_where_memory_is_short(tmp_path, file, monkeypatch):
+def test_what_another_process_changes_before_the_seal_is_not_taken(tmp_path, files, monkeypatch):
+    written = ahead._written
+
+    def changed(file, arrays):
+        found = written(file, arrays)
+        os.pwrite(file, b"changed", found["y"].offset) if "y" in found else None
+        return found
+
+    monkeypatch.setattr(ahead, "_written", changed)
+    with pytest.raises(CudalabError, match="another process has changed 'y'"):
+        next(ahead.made(group(tmp_path), 7, files))
+
+
+def test_nothing_is_made_where_memory_is_short(tmp_path, files, monkeypatch):
     due = (inputs.SETS + 1 + ahead.TEMPORARY) * (4 + 8) * 64 / ahead.ROOM
     for free, count in ((0, 0), (due - 1, 0), (due, inputs.SETS + 1)):
         monkeypatch.setattr(memory, "free", lambda free=free: free)
-        assert len(list(ahead.made(group(tmp_path), 7, f"/proc/self/fd/{file}"))) == count
+        assert len(list(ahead.made(group(tmp_path), 7, files))) == count
 
 
 @pytest.fixture
