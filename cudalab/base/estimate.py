@@ -77,9 +77,9 @@ def over_processes(
     Applications in Genetics and Molecular Biology 3 (2004), article 3: (d0 s0^2 + d s^2) / (d0 + d), with d0 + d
     degrees of freedom. If the processes differ by more than BEYOND times the expected deviation, the expectation does
     not hold, and the interval is at least Student's of the values alone. The noise within the processes is a lower
-    bound of what is found; `noisy`: it is part of what is expected instead. With one process d is 0, so the interval
-    is wide: what is expected is all that is known of the others; `expected` 0 asks for the interval of this process
-    alone.
+    bound of what is found; `noisy`: from three processes on it is part of what is expected instead. With one process d
+    is 0, so the interval is wide: what is expected is all that is known of the others; `expected` 0 asks for the
+    interval of this process alone.
     """
     n, mean = len(values), float(np.mean(values))
     noise = float(np.mean([w.variance for w in within]))
@@ -91,7 +91,7 @@ def over_processes(
         reach = min(hypot(scatter, student(KNOWN) * expected), log(ONCE))
         return Estimate(mean, (reach / student(KNOWN)) ** 2, KNOWN)
     found = float(np.var(values, ddof=1))
-    if noisy and np.isfinite(noise):
+    if noisy and n > 2 and np.isfinite(noise):
         expected = hypot(expected, sqrt(noise))
     elif np.isfinite(noise):
         found = max(found, noise)

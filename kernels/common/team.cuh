@@ -37,7 +37,12 @@ struct Warp : Block {
 };
 
 #if defined(__CUDACC_VER_MAJOR__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900  // not on the CPU
+#if __CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 1                              // which know st.async
 #define HAS_ARRIVALS
+#endif
+#endif
+
+#ifdef HAS_ARRIVALS
 // An mbarrier of this block, which counts the bytes that the blocks of a cluster store into its shared memory, once.
 struct Arrivals {
     __device__ __forceinline__ static void begin() {
@@ -58,6 +63,7 @@ struct Arrivals {
             asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
                          ::"r"(there + 4 * i), "r"(words[i]), "r"(counter) : "memory");
     }
+    // The block's scope, as CUTLASS waits: what others stored is read from this block's shared memory alone.
     __device__ __forceinline__ static void wait() {
         for (unsigned done = 0; !done;)
             asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
