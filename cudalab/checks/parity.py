@@ -31,8 +31,6 @@ MARKS = {0x7F: _BESIDE, 0xA5: _BESIDE, 0x7B: _BEFORE, 0xFB: _BEFORE}
 NEAR_0 = "where values are near 0"
 CANCELS = 256  # times smaller than the largest value: one wrong element in a hundred normal ones is so by chance
 BIN = 128  # inputs per point of an error curve; divides the number of finite float16 values, and of bfloat16
-
-
 Atol = float | np.ndarray  # the absolute error that is allowed: of all elements, or of each
 
 
@@ -55,18 +53,23 @@ def compare(
         said = f"the output's dtype is {got.dtype}, expected {dtype.name}; convert it: {how}"
         return Parity(ok=False, n=want.size, message=said)
     if want.dtype.kind == "c" and not dtype.complex:
-        return Parity(
-            ok=False, n=want.size, message=f"the reference returns complex values for an output of {dtype.name}"
-        )
+        said = f"the reference returns complex values for an output of {dtype.name}"
+        return Parity(ok=False, n=want.size, message=said)
+    return _summary(_chunks(got, want, dtype, budget, atol), got.shape, dtype, budget, inputs or {})
+
+
+def where_wrong(got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget, atol: Atol) -> np.ndarray:
+    """By element, whether `compare` would call it wrong."""
+    good = [np.broadcast_to(part.good, part.n) for part in _chunks(got, want, dtype, budget, atol)]
+    return ~np.concatenate([np.ones(0, bool), *good]).reshape(got.shape)
+
+
+def _chunks(got: np.ndarray, want: np.ndarray, dtype: DType, budget: Budget, atol: Atol) -> list[_Chunk]:
     g, w = got.reshape(-1), want.reshape(-1)
     if g.dtype.kind == "b":  # as bytes: what is neither 0 nor 1 was not written, or is no bool
         g, w = g.view(np.uint8), (w != 0).astype(np.uint8) if w.dtype.kind == "b" else w
     each = atol.reshape(-1) if isinstance(atol, np.ndarray) else None
-    parts = threads.each(
-        lambda s: _Chunk(g[s], w[s], dtype, budget, atol if each is None else each[s], s.start), w.size
-    )
-    flat = {name: array.reshape(-1) for name, array in (inputs or {}).items()}
-    return _summary(parts, got.shape, dtype, budget, flat)
+    return threads.each(lambda s: _Chunk(g[s], w[s], dtype, budget, atol if each is None else each[s], s.start), w.size)
 
 
 def compare_all(
@@ -127,14 +130,13 @@ class _Chunk:
         if dtype.floating and budget.exact:  # the same value: +0 is not -0
             zero = np.flatnonzero(w == 0) if not dtype.complex else np.array([], np.intp)
             good[zero] &= np.signbit(g[zero]) == np.signbit(w[zero])
-        self.n = len(w)
-        self.wrong = self.n - int(np.count_nonzero(good))
+        self.n, bad = len(w), np.flatnonzero(~good)
+        self.wrong, self.good = len(bad), good if len(bad) else True  # which takes no memory
         self.rounded = int(np.count_nonzero(ulps <= 0.5))
         at = int(np.argmax(ulps)) if self.n else 0
         self.max_ulp = float(ulps[at]) if self.n else 0.0
         kind = np.generic.item if dtype.complex or not dtype.floating else float
         self.worst = (start + at, kind(g[at]), kind(w[at])) if self.n else None
-        bad = np.flatnonzero(~good) if self.wrong else np.array([], np.intp)
         with np.errstate(over="ignore"):
             self.allowed = _finite(budget.ulp + each[at] / ulp[at]) if self.n else None
             self.needed = float(((error[bad] - each[bad]) / ulp[bad]).max(initial=0)) if finite[bad].all() else inf
@@ -195,8 +197,7 @@ def errors(g: np.ndarray, w: np.ndarray, dtype: DType) -> tuple[np.ndarray, ...]
 def _distance(g: np.ndarray, w: np.ndarray) -> np.ndarray:
     """|g - w| of integers as float64, subtracted as uint64: 0 if and only if they are equal."""
     if np.uint64 in (g.dtype, w.dtype) and g.dtype != w.dtype:  # NumPy has no integers that hold both
-        error = np.abs(g.astype(np.float64) - w.astype(np.float64))
-        return np.where(g == w, 0.0, np.maximum(error, 1.0))
+        return np.where(g == w, 0.0, np.maximum(np.abs(g.astype(np.float64) - w.astype(np.float64)), 1.0))
     low, high = np.minimum(g, w).astype(np.int64), np.maximum(g, w).astype(np.int64)
     return (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
 
@@ -384,7 +385,7 @@ def _joined_curve(curves: Sequence[ErrorCurve]) -> ErrorCurve | None:
 def _quote(entry: tuple[int, Any, Any], shape: Shape, inputs: Arrays) -> str:
     index, got, want = entry
     at = _place(index, shape)
-    given = ", ".join(f"{name} = {flat[index]}" for name, flat in inputs.items())
+    given = ", ".join(f"{name} = {array.flat[index]}" for name, array in inputs.items())
     digits = 9 if _shown(got, 9) != _shown(want, 9) else 17  # float64 numbers may differ in the last ones
     return f"[{at}] got {_shown(got, digits)}, want {_shown(want, digits)}" + (f" for {given}" if given else "")
 

@@ -61,21 +61,22 @@ def settled(
     kernel: Kernel, dtype: DType, budgets: Mapping[str, Budget], got: Sequence[np.ndarray], want: Expected,
     given: Arrays,
 ) -> list[np.ndarray]:  # fmt: skip
-    """Results with what the reference says where they are right for code that takes float32's subnormal numbers for 0.
+    """Results with what the reference says where they are wrong, but right for code with -ftz=true.
 
-    So is what the reference gives with 0 in place of such inputs, up to `FLUSHED`. All others stay as they are.
+    So is what the reference gives with 0 in place of subnormal numbers of float32 among the inputs, up to `FLUSHED` in
+    outputs that are no wider than float32. All others stay as they are.
     """
     flushed = Expected(kernel, {name: _flushed(array) for name, array in given.items()})
     by_name, found = dict(zip(kernel.outs, got, strict=True)), list[np.ndarray]()
     for name, result in by_name.items():
-        kind = kernel.kind_of(name, dtype)
+        kind, budget = kernel.kind_of(name, dtype), budgets[name]
         due = None if kernel.outs[name].check else want.compute(name, by_name)
         if due is None or due.shape != result.shape or result.dtype != kind.numpy:
             found.append(result)
             continue
-        other, budget = flushed.compute(name, by_name), budgets[name].at_least(FLUSHED if kind.floating else 0.0)
-        _, exact, error, finite, ulp, _ = parity.errors(result, other, kind)
-        free = exact | (finite & budget.allows(error, ulp, flushed.atol(name, budget)))
+        other, wider = flushed.compute(name, by_name), budget.at_least(FLUSHED) if _narrow(kind) else budget
+        free = parity.where_wrong(result, due, kind, budget, want.atol(name, budget))
+        free &= ~parity.where_wrong(result, other, kind, wider, flushed.atol(name, wider))
         free &= (due != 0) | (result != 0)  # else only the sign can differ
         with np.errstate(all="ignore"):
             found.append(np.where(free, due.astype(result.dtype), result))
@@ -86,11 +87,14 @@ def _flushed(array: np.ndarray) -> np.ndarray:
     """The array as code with -ftz=true reads it: 0, with the sign, in place of subnormal numbers of float32."""
     if array.dtype.kind == "c":
         return np.stack([_flushed(array.real), _flushed(array.imag)], axis=-1).view(array.dtype)[..., 0]
-    kind = DTYPES.get(array.dtype.name)
-    if not kind or not kind.floating or array.dtype.itemsize > 4:
+    if not _narrow(DTYPES.get(array.dtype.name)):
         return array
     with np.errstate(all="ignore"):
         return np.where(np.abs(wide(array)) < NORMAL, np.copysign(array.dtype.type(0), array), array)
+
+
+def _narrow(kind: DType | None) -> bool:
+    return bool(kind and kind.floating and DTYPES[kind.part or kind.name].itemsize <= 4)
 
 
 def _subnormal(like: np.ndarray, rng: np.random.Generator) -> np.ndarray:

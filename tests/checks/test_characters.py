@@ -251,6 +251,18 @@ def test_subnormal_inputs_show_a_kernel_that_takes_them_for_0_and_are_not_tried_
         assert compare(y[:7], due[:7], F32, budget).ok and y[7] == 1
 
 
+@pytest.mark.parametrize(("reference", "result", "kind"), [
+    (lambda x: x * 1e-40, -7e-40, "float64"),  # which -ftz=true does not change
+    (lambda x: x > 0, np.uint8(2), "bool"),
+    (lambda x: 3 * x, np.float32(3) - np.float32(2**-22), "float32"),  # right, though not rounded correctly
+])  # fmt: skip
+def test_results_that_subnormal_numbers_do_not_explain_stay_as_they_are(tmp_path, reference, result, kind):
+    k = kernel(tmp_path, reference, outputs={"y": Out(dtype=kind)})
+    given, got = {"x": np.ones((8, 40), np.float32)}, np.full((8, 40), result).view(kind)
+    (y,) = subnormals.settled(k, F32, {"y": Budget(2)}, [got], Expected(k, given), given)
+    assert y.tobytes() == got.tobytes()
+
+
 def settled(tmp_path, got, due, budget, **more):
     k = kernel(tmp_path, lambda x: np.array(due), shapes={"x": "rows cols", "y": str(len(due))}, budgets=budget, **more)
     given = {"x": np.zeros((8, 40), np.float32)}
