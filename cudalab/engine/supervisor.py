@@ -33,7 +33,21 @@ from cudalab.base import child, errors
 from cudalab.base.errors import Unavailable
 from cudalab.engine import messages, process
 from cudalab.engine.job import RELEASE
-from cudalab.engine.messages import TIMING, Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task
+from cudalab.engine.messages import (
+    TIMING,
+    WORKER,
+    Done,
+    Failed,
+    Glimpse,
+    Go,
+    Lost,
+    Prepared,
+    Ready,
+    Report,
+    Setup,
+    Step,
+    Task,
+)
 from cudalab.engine.process import Ended, Process, started
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
@@ -336,7 +350,7 @@ class Supervisor:
         worker = self._process = started()
         self._ahead = worker.ahead
         with self._ending_if_it_fails():
-            worker.send(self.setup, Step("worker", "start"))
+            worker.send(self.setup, Step(WORKER, "start"))
 
     def opened(self, wait: bool = True) -> bool:
         """Whether the worker has opened the device; `wait` until it has. Raises what opening the device raised there.
