@@ -29,6 +29,7 @@ from cudalab.base.errors import InputError, Unavailable, need_seconds, why
 from cudalab.base.load import Watch
 from cudalab.device.machine import commit
 from cudalab.engine import early, fit, resume
+from cudalab.engine.deaths import Death
 from cudalab.engine.early import OutOfTime, Stopped
 from cudalab.engine.groups import Group
 from cudalab.engine.hard import HardInputs
@@ -37,7 +38,7 @@ from cudalab.engine.options import File
 from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
 from cudalab.engine.rows import not_compiled, refused, skipped
 from cudalab.engine.selection import Rows, Selection, Way
-from cudalab.engine.supervisor import TIMEOUT, Death, Quiet
+from cudalab.engine.supervisor import TIMEOUT, Quiet
 from cudalab.engine.team import Team
 from cudalab.results import limit, record
 from cudalab.results.file import rescue, save

@@ -13,12 +13,12 @@ from handlers import Number
 
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.engine import plan
+from cudalab.engine.deaths import Death
 from cudalab.engine.messages import Step, Task
 from cudalab.engine.options import setup_of
 from cudalab.engine.progress import FINISHED
 from cudalab.engine.selection import Selection
 from cudalab.engine.session import Look, Session
-from cudalab.engine.supervisor import Death
 from cudalab.results import file
 from cudalab.results.record import Case, Machine
 from cudalab.timing import clock

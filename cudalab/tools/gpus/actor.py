@@ -22,11 +22,11 @@ from cudalab.base.errors import CudalabError, Unavailable, message_of
 from cudalab.base.text import encodable
 from cudalab.device import driver
 from cudalab.device.machine import commit
+from cudalab.engine.deaths import Death
 from cudalab.engine.job import Job
 from cudalab.engine.messages import WORKER, Sent, Step, Task, named
 from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session
-from cudalab.engine.supervisor import Death
 from cudalab.tools.gpus.messages import Answer, Gone, Identity, Opened, Order, Report
 
 THREADS = "OMP_NUM_THREADS"
