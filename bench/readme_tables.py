@@ -23,9 +23,11 @@ from cudalab.base import numbers
 from cudalab.base.memo import unchanging
 from cudalab.cli import main as main_command
 from cudalab.report import columns, inspection, study
+from cudalab.results import record
 from cudalab.results.file import load
 from cudalab.results.record import Results
 from cudalab.spec.validate import described
+from cudalab.studies import energy
 from cudalab.study import found, says, sources
 from cudalab.study.record import Published, Study, Variant, Work
 from cudalab.tools.inspect import compilers, inspect
@@ -96,6 +98,17 @@ def as_long(size: str, label: str, words: str) -> Callable[[Results], str]:
     return number
 
 
+def as_much(size: str, label: str, words: str) -> Callable[[Results], str]:
+    """How many times the energy of the baseline a variant takes: interval, `words`, and LESS, MORE, SAME or UNCLEAR."""
+
+    def number(run: Results) -> str:
+        ratio = says.between(run, size, label, says.baseline(run), record.ENERGY)
+        assert ratio
+        return f"{numbers.with_ends(says.inverse(ratio))} {words}, {energy.ENERGY[ratio.verdict()]}"
+
+    return number
+
+
 def counted(size: str, label: str, name: str, words: str) -> Callable[[Results], str]:
     """A quantity that a study counted, a share between 0 and 1, in percent."""
     return lambda run: f"{100 * (says.counted(run, size, label, name) or 0):.0f} % {words}"
@@ -127,7 +140,7 @@ LINES: dict[str, tuple[str, Callable[[Results], str]]] = {
     ),
     "energy": (
         "How much energy does a fused GELU save over five kernels?",
-        as_fast("xlarge", "gelu_full", "times as fast"),
+        as_much("xlarge", "gelu_full", "times the energy"),
     ),
     "fused-modules": (
         "What does fused AdamW gain over PyTorch's default, foreach?",

@@ -343,9 +343,11 @@ def _bounded(value: float) -> float:
 def joined(parities: Sequence[Parity], whole: bool = False) -> Parity:
     """The verdict on several outputs, or parts. Its message quotes the first wrong one.
 
-    `whole`: they are parts of one floating-point output, and `close` is said of all parts together.
+    `whole`: they are parts of one floating-point output: `close` and the relative error are those of all parts
+    together. Else the relative error is the largest, as outputs may have unlike dtypes.
     """
     n, norm = sum(p.n for p in parities), float(np.sqrt(sum(p.norm**2 for p in parities)))
+    error = float(np.sqrt(sum((p.rel_l2 * p.norm) ** 2 for p in parities)))
     worst = max(parities, key=lambda p: np.inf if p.max_ulp is None else p.max_ulp)
     message = next((p.message for p in parities if not p.ok), "")
     if counted := message.partition(" values differ")[2]:
@@ -357,7 +359,7 @@ def joined(parities: Sequence[Parity], whole: bool = False) -> Parity:
         max_ulp=worst.max_ulp,
         worst=worst.worst,
         rounded=sum(p.rounded * p.n for p in parities) / n if n else 1.0,
-        rel_l2=float(np.sqrt(sum((p.rel_l2 * p.norm) ** 2 for p in parities))) / norm if norm else 0.0,
+        rel_l2=(error / norm if norm else 0.0) if whole else max(p.rel_l2 for p in parities),
         norm=norm,
         allowed=worst.allowed,
         needed=_most([p.needed for p in parities if not p.ok]),
@@ -366,7 +368,7 @@ def joined(parities: Sequence[Parity], whole: bool = False) -> Parity:
     )
     far = [p for p in parities if not (p.ok or p.close)]
     if whole and all(p.wrong and (p.norm or p.max_ulp is None) for p in far):  # else its relative error is not known
-        far = [] if _close(found, found.rel_l2 * norm, norm) else far
+        far = [] if _close(found, error, norm) else far
     found.close = not far and not found.ok
     return found
 

@@ -47,7 +47,7 @@ WORDS = {
 def progress_shown(quiet: bool = False, begins: str = "") -> Iterator[Report]:
     """Give the function that a run reports progress to; redirect Python's standard output to standard error.
 
-    `begins`: what is going to run, said with the first report.
+    `begins`: what is going to run, said once a device is open.
     """
     with _shown(quiet, begins) as report, _interrupted_by_ctrl_c(report) as checked:
         yield checked
@@ -162,7 +162,7 @@ def _cropped(lines: list[Line]) -> Text:
 
 
 class Log:
-    """Write a line when the run begins, one per finished group, and the reason of what is wrong where it is new."""
+    """Write a line when groups begin, one per finished group, and the reason of what is wrong where it is new."""
 
     def __init__(
         self, write: Callable[[str], object], clock: Callable[[], float] = monotonic, begins: str = ""
@@ -172,7 +172,7 @@ class Log:
         self._known: set[tuple[str, ...]] = set()  # reasons that were written
 
     def __call__(self, event: Progress) -> None:
-        if self._begins:
+        if self._begins and not event.step.opens:
             self._write(visible(self._begins))
             self._begins = ""
         if event.finished is None:
@@ -238,7 +238,7 @@ def picture(event: Progress, summaries: list[str], width: int, height: int) -> l
 
 def _head(event: Progress, width: int) -> list[Line]:
     step = event.step
-    starts = step.group in ("", "worker")
+    starts = step.opens or not step.group
     place = f"[{min(event.done + 1, event.groups)}/{event.groups}] " if event.groups and not starts else ""
     turn = f", process {event.process} of {event.processes}" if event.processes > 1 and place else ""
     phase = WORDS.get(step.phase, step.phase)

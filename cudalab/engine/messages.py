@@ -24,6 +24,7 @@ from cudalab.results.record import Machine, Parity
 BOARD = 4096  # bytes of the step; the glimpses come after it
 GLIMPSES = 1 << 18
 TIMING = "timing, "  # the phase of a step that takes times; the kind of time follows
+WORKER = "worker"  # in place of a group: the worker gets ready
 END = BOARD + GLIMPSES
 
 PROCESSES = {"cuda": 3, "cpu": 1}  # of a run that times something, by the kind of device, if no number was given
@@ -38,6 +39,11 @@ class Step(msgspec.Struct, frozen=True):
     group: str
     phase: str
     label: str = ""
+
+    @property
+    def opens(self) -> bool:
+        """Whether a worker gets ready, which may fail before any group is begun."""
+        return self.group == WORKER
 
     def __str__(self) -> str:
         return f"{self.group}: {self.label} ({self.phase})" if self.label else f"{self.group}: {self.phase}"

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from cudalab.engine.messages import Glimpse, Step
+from cudalab.engine.messages import Glimpse, Setup, Step
 from cudalab.engine.selection import Rows, Way
+from cudalab.timing.clock import LOADED
 
 if TYPE_CHECKING:
     from cudalab.results.record import Results
@@ -52,6 +53,12 @@ Report = Callable[[Progress], object]
 
 def ignore(event: Progress) -> None:
     """The progress function that does nothing."""
+
+
+def sampled(setup: Setup, kind: str) -> float:
+    """Seconds for which one process samples each variant on this kind of device, also under load."""
+    under_load = sum(LOADED.get(mode, 0.0) for mode in setup.modes) if kind == "cuda" else 0.0
+    return setup.share(kind) + under_load / setup.count(kind) if setup.modes else 0.0
 
 
 def guess(group: Rows[Way], variants: int, budget: float) -> float:

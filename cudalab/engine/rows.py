@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from cudalab.base.errors import CudalabError, at_line, message_of, out_of_memory
@@ -30,6 +30,12 @@ def skipped(group: Rows[Way], label: str, reason: str) -> Case:
     case = row(group, label)
     case.status, case.reason = record.SKIPPED, reason
     return case
+
+
+def elsewhere(group: Rows[Way], variants: Iterable[Way], here: str, no_gpu: str) -> list[Case]:
+    """Rows of those of the variants that are for another kind of device than `here`; `no_gpu`: why there is no GPU."""
+    reason = f"needs a GPU, and {no_gpu}" if here == "cpu" else "is for the CPU; see it with --device cpu"
+    return [skipped(group, v.label, v.why or reason) for v in variants if here not in v.devices]
 
 
 def failed(group: Rows[Way], label: str, reason: str) -> Case:

@@ -11,11 +11,9 @@ library that can crash is loaded in this process: see `cudalab.engine.team` for 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from math import inf
 from time import perf_counter
 from types import TracebackType
@@ -25,24 +23,23 @@ import msgspec
 
 from cudalab.base import genuine
 from cudalab.base.claim import claimed
-from cudalab.base.errors import InputError, Unavailable, need_seconds, why
+from cudalab.base.errors import InputError, Unavailable, need_seconds
 from cudalab.base.load import Watch
 from cudalab.device.machine import commit
-from cudalab.engine import early, fit, resume
+from cudalab.engine import early, fit, resume, run_file
+from cudalab.engine.deaths import Death
 from cudalab.engine.early import OutOfTime, Stopped
 from cudalab.engine.groups import Group
 from cudalab.engine.hard import HardInputs
 from cudalab.engine.messages import Ready, Setup, Step, Task
 from cudalab.engine.options import File
-from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore
-from cudalab.engine.rows import not_compiled, refused, skipped
+from cudalab.engine.progress import FINISHED, Pace, Progress, Report, guess, ignore, sampled
+from cudalab.engine.rows import elsewhere, not_compiled, refused
 from cudalab.engine.selection import Rows, Selection, Way
-from cudalab.engine.supervisor import TIMEOUT, Death, Quiet
+from cudalab.engine.supervisor import TIMEOUT, Quiet
 from cudalab.engine.team import Team
 from cudalab.results import limit, record
-from cudalab.results.file import rescue, save
 from cudalab.results.record import Case, Machine, Results
-from cudalab.timing.clock import LOADED
 
 Words = str | Sequence[str]
 Names = str | os.PathLike[str]
@@ -92,7 +89,7 @@ class Session:
     _resumed: int = field(default=0, init=False)  # groups that were done before
     _before: dict[str, float] = field(default_factory=dict, init=False)  # seconds of the run that is resumed, by phase
     _commit: str = field(default="", init=False)  # of the lab's source
-    _unwritten: str = field(default="", init=False)  # why the file could not be written the last time
+    _file: run_file.RunFile = field(default_factory=run_file.RunFile, init=False)
     _replaced: set[str] = field(default_factory=set, init=False)  # functions, before the session began
     _open: bool = field(default=False, init=False)  # whether the device is
     _hard: HardInputs = field(init=False)
@@ -226,12 +223,7 @@ class Session:
 
     def elsewhere(self, group: Rows[Way]) -> list[Case]:
         """Rows of the chosen variants that are for another kind of device."""
-        here = self.ready.machine.device
-        reason = (
-            f"needs a GPU, and {self.ready.no_gpu}" if here == "cpu" else "is for the CPU; see it with --device cpu"
-        )
-        others = [v for v in self.selection.variants(group) if here not in v.devices]
-        return [skipped(group, v.label, v.why or reason) for v in others]
+        return elsewhere(group, self.selection.variants(group), self.ready.machine.device, self.ready.no_gpu)
 
     def _keep_to_time(self) -> None:
         """Raise OutOfTime after the run's seconds."""
@@ -267,38 +259,17 @@ class Session:
 
     def new_results(self, options: dict[str, Any] | None = None) -> Results:
         """A run without cases; `options` replace the session's own."""
-        return Results(
-            format=record.FORMAT,
-            version=record.VERSION,
-            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            options=self.options if options is None else options,
-            machine=self.ready.machine,
-            no_gpu=self.ready.no_gpu,
-            commit=self._commit,
-            sources=self.setup.sources,
-            calibration=self.ready.calibration,
-            kind=self.kind,
-        )
+        options = self.options if options is None else options
+        return run_file.begun(self.kind, options, self.setup.sources, self._commit, self.ready)
 
     def keep(self) -> None:
         """Write the results so far to the file, if there is one. Warn of a failure when it begins."""
-        if not self.output or not self.results.cases:
-            return
-        before, self._unwritten = self._unwritten, ""
-        try:
-            save(self.results, self.output)
-        except OSError as error:
-            self._unwritten = why(error)
-            if self._unwritten != before:
-                more = "" if self.results.complete else "; the run goes on, and tries again after each group"
-                warnings.warn(f"cannot write {self.output}: {self._unwritten}{more}", stacklevel=2)
+        self._file.write(self.results, self.output)
 
     def kept(self) -> str:
         """Write the results so far for the last time, elsewhere if need be; returns where they are, "" for nowhere."""
         self.keep()
-        if not self.output or not self.results.cases:
-            return ""
-        return rescue(self.results) if self._unwritten else os.fspath(self.output)
+        return self._file.place(self.results, self.output)
 
     # ---- a whole run ---------------------------------------------------------------------------------------------
 
@@ -381,7 +352,7 @@ class Session:
         self._before = dict(run.wall)
         run.complete = False
         count = self._workers.count if self._workers else 1
-        share = self._sampled(run.machine.device)
+        share = sampled(self.setup, run.machine.device)
         guesses = [guess(group, len(self.labels(group)), share) for group in left]
         self.done = self._resumed = len(groups) - len(left)
         self._pace = Pace([seconds for seconds in guesses for _ in range(count)])
@@ -391,17 +362,11 @@ class Session:
             place = self.kept()  # Ctrl-C may have interrupted an earlier write
             done = len(groups) - len(self.left(run, groups))
             text = f"stopped after {done} of {len(groups)} groups"
-            raise Stopped(text, place if self._unwritten else "") from None
+            raise Stopped(text, place if self._file.unwritten else "") from None
         except Unavailable as error:
             place = self.kept()
             said = f"; {place} has what was finished; continue with: --resume {place}" if place else ""
             raise Unavailable(f"{error}{said}") from None
-
-    def _sampled(self, kind: str) -> float:
-        """Seconds for which one process samples each variant on this kind of device, also under load."""
-        modes = self.setup.modes
-        under_load = sum(LOADED.get(mode, 0.0) for mode in modes) if kind == "cuda" else 0.0
-        return self.setup.share(kind) + under_load / self.setup.count(kind) if modes else 0.0
 
     def _do(self, left: list[Rows[Way]], guesses: Sequence[float], look: Look | None) -> None:
         """Do these groups, one after the other; `guesses` are seconds that each might take."""

@@ -29,11 +29,26 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from cudalab.base import child, errors
+from cudalab.base import errors
 from cudalab.base.errors import Unavailable
 from cudalab.engine import messages, process
+from cudalab.engine.deaths import Death, Deaths
 from cudalab.engine.job import RELEASE
-from cudalab.engine.messages import TIMING, Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task
+from cudalab.engine.messages import (
+    TIMING,
+    WORKER,
+    Done,
+    Failed,
+    Glimpse,
+    Go,
+    Lost,
+    Prepared,
+    Ready,
+    Report,
+    Setup,
+    Step,
+    Task,
+)
 from cudalab.engine.process import Ended, Process, started
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
@@ -45,7 +60,6 @@ TRIES = 3  # to start a worker in another's place: a GPU may need a moment after
 DOUBT = 2  # crashes in one group
 
 LOST = "the process cannot use the GPU after this"
-HANGS = 2  # hangs before a variant is skipped; the first hang may be due to the size
 NOT_TIMED = "not timed: the worker process dies when the group's variants run together; each was checked alone"
 
 T = TypeVar("T")
@@ -55,17 +69,6 @@ Quiet: TypeAlias = Callable[[], AbstractContextManager[object]]
 
 class _Ended(Unavailable):
     """A worker ended or hung before it had opened the device."""
-
-
-class Death(msgspec.Struct, frozen=True):
-    """Why a group was not finished: the variant that was at work ("": none), and the reason for its row."""
-
-    label: str
-    reason: str
-    crashed: bool = False
-    hung: bool = False
-    after: bool = False  # every variant had its turn
-    loaded: bool = False  # the variant was measured under load, which comes after all other times
 
 
 class Supervisor:
@@ -83,8 +86,7 @@ class Supervisor:
         self.wall: dict[str, float] = {}  # seconds by phase, of all workers
         self.made: messages.Made | None = None  # contents of the group at work that were made ahead
         self.known: dict[str, Parity] = {}  # verdicts of the group at work, see `messages.Done`
-        self.hung: dict[tuple[str, str, str], list[str]] = {}  # groups where a variant hung, by file, dtype and label
-        self.overloaded: dict[tuple[str, str, str], dict[str, Death]] = {}  # deaths under load, so too, by group
+        self.deaths = Deaths()
         self._group: Rows[Way] | None = None  # the one at work
         self._process: Process | None = None
         self._begun = 0.0  # when the worker was started that has not opened its device yet
@@ -115,7 +117,7 @@ class Supervisor:
         self.waiting = False
         self.known |= known or {}
         self._timing.enter_context(self._quiet())
-        self._process.go(Go(dict(known or {}), tuple(omit), self._unloaded()))
+        self._process.go(Go(dict(known or {}), tuple(omit), self.deaths.unloaded(self._group) if self._group else {}))
 
     def labels(self, group: Rows[Way]) -> list[str]:
         """Of the selected variants, in the order of the rows."""
@@ -148,7 +150,7 @@ class Supervisor:
         `waiting`, once or more often, until `go` lets it take times.
         """
         self._group, self._left_out, self.known = group, tuple(omit), dict(known or {})
-        struck = self._known_to_hang(group)
+        struck = self.deaths.skipped(group, self._wanted(group))
         if death := struck.pop("", None):
             return self._merged(group, [], dict.fromkeys(self._wanted(group), death))
         again = True
@@ -156,10 +158,10 @@ class Supervisor:
             end = yield from self._attempt(group, struck, timed)
             if not isinstance(end, Death):
                 return self._merged(group, end, struck)
-            if end.loaded and end.label not in self._unloaded():  # it keeps its other times
-                self.overloaded.setdefault((group.file, group.dtype.name, end.label), {})[str(group)] = end
+            if end.loaded and end.label not in self.deaths.unloaded(group):  # it keeps its other times
+                self.deaths.note_loaded(group, end)
             elif end.label and end.label not in struck:
-                struck[end.label] = self._noted(group, end)
+                struck[end.label] = self.deaths.note(group, end)
                 if sum(death.crashed for death in struck.values()) >= DOUBT:
                     return (yield from self._apart(group, struck, timed))
             elif end.after:
@@ -167,43 +169,11 @@ class Supervisor:
             elif again and not end.hung:
                 again = False
             else:
-                return self._merged(group, [], dict.fromkeys(self._wanted(group), self._noted(group, end)))
+                return self._merged(group, [], dict.fromkeys(self._wanted(group), self.deaths.note(group, end)))
 
     def _wanted(self, group: Rows[Way]) -> list[str]:
         """The labels that the present call of `cases` is about."""
         return [label for label in self.labels(group) if label not in self._left_out]
-
-    def _known_to_hang(self, group: Rows[Way]) -> dict[str, Death]:
-        """Variants that hung in HANGS groups before: they are skipped. "" stands for what comes before all variants."""
-        found = {}
-        for label in (*self._wanted(group), COPY, ""):
-            places = self.hung.get((group.file, group.dtype.name, label), [])
-            if len(places) >= HANGS:
-                what = "it" if label else "what comes before the variants, such as the reference,"
-                found[label] = Death(label, f"not tried: {what} did not finish at {' and at '.join(places)}")
-        return found
-
-    def _unloaded(self) -> dict[str, str]:
-        """Variants of the group at work that are not measured under load, and why: see rule 5."""
-        found = dict[str, str]()
-        if (group := self._group) is None:
-            return found
-        here = ((at[2], deaths) for at, deaths in self.overloaded.items() if at[:2] == (group.file, group.dtype.name))
-        for label, deaths in here:
-            hung = [place for place, death in deaths.items() if death.hung]
-            if death := deaths.get(str(group)):
-                found[label] = death.reason
-            elif len(hung) >= HANGS:
-                found[label] = f"not tried: it did not finish under load at {' and at '.join(hung)}"
-        return found
-
-    def _noted(self, group: Rows[Way], death: Death) -> Death:
-        killed = f"{child.KILLED}SIGKILL" in death.reason  # for want of memory, which another size may not need
-        early = not (death.label or death.after or killed)
-        places = self.hung.setdefault((group.file, group.dtype.name, death.label), [])
-        if (death.hung or early) and str(group) not in places:
-            places.append(str(group))
-        return death
 
     def ask(self, task: Task, step: Step, kind: type[T]) -> T | Death:
         """The result of a task's handler, of type `kind`, or how the worker died. The worker is at `step` until it says
@@ -224,7 +194,7 @@ class Supervisor:
                 others = [other for other in self._wanted(group) if other != label]
                 end = yield from self._attempt(group, others, timed=False)
                 if isinstance(end, Death):
-                    guilty[label] = self._noted(group, end)
+                    guilty[label] = self.deaths.note(group, end)
                 alone += [] if isinstance(end, Death) else end
         self._kill()
         together: list[Case] | Death = alone
@@ -249,7 +219,7 @@ class Supervisor:
     def _attempt(self, group: Rows[Way], omit: Collection[str], timed: bool = True) -> Doing[list[Case] | Death]:
         """Let a worker do the group without the variants in `omit`."""
         task = group.task((*self._left_out, *omit), timed)
-        task.known, task.unloaded, self._struck = self.known, self._unloaded(), tuple(omit)
+        task.known, task.unloaded, self._struck = self.known, self.deaths.unloaded(group), tuple(omit)
         task.made = self.made if timed else None
         answer = yield from self._asked(task, Step(str(group), "start"), list[Case])
         if isinstance(answer, Failed):
@@ -336,7 +306,7 @@ class Supervisor:
         worker = self._process = started()
         self._ahead = worker.ahead
         with self._ending_if_it_fails():
-            worker.send(self.setup, Step("worker", "start"))
+            worker.send(self.setup, Step(WORKER, "start"))
 
     def opened(self, wait: bool = True) -> bool:
         """Whether the worker has opened the device; `wait` until it has. Raises what opening the device raised there.

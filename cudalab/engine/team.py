@@ -35,13 +35,14 @@ import msgspec
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.engine import enough
 from cudalab.engine.ahead import WAITING, Ahead
+from cudalab.engine.deaths import Death
 from cudalab.engine.fit import CONTEXT
 from cudalab.engine.groups import Group
 from cudalab.engine.merge import merged
 from cudalab.engine.messages import Glimpse, Made, Ready, Setup, Step, Task
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Selection, Way
-from cudalab.engine.supervisor import Death, Doing, Quiet, Supervisor
+from cudalab.engine.supervisor import Doing, Quiet, Supervisor
 from cudalab.results import record
 from cudalab.results.record import Case, Parity
 
@@ -248,7 +249,7 @@ class Team:
         found = Supervisor(setup, self.selection, self.timeout, partial(self._tell, len(self._all)), self.still)
         found.wall, found.made = self.wall, self._made
         if self._all:
-            found.hung, found.overloaded = self._all[0].hung, self._all[0].overloaded
+            found.deaths = self._all[0].deaths
         self._all.append(found)
         return found
 

@@ -32,7 +32,21 @@ from cudalab.device.protocol import Device
 from cudalab.engine import ahead, kernel_round, messages, rows
 from cudalab.engine.groups import Work
 from cudalab.engine.job import ContextLost, Job
-from cudalab.engine.messages import Done, Failed, Glimpse, Go, Lost, Prepared, Ready, Report, Setup, Step, Task, named
+from cudalab.engine.messages import (
+    WORKER,
+    Done,
+    Failed,
+    Glimpse,
+    Go,
+    Lost,
+    Prepared,
+    Ready,
+    Report,
+    Setup,
+    Step,
+    Task,
+    named,
+)
 from cudalab.engine.selection import Selection
 from cudalab.host import processes
 from cudalab.results.record import Case, Parity
@@ -125,7 +139,7 @@ class _Worker:
 
     def open(self) -> Ready:
         setup = self.setup
-        self.progress(Step("worker", "opening the device"))
+        self.progress(Step(WORKER, "opening the device"))
         device, note = open_device(setup.device, setup.key)
         if device.kind == "cuda" or not setup.modes:
             memory.keep()
@@ -140,11 +154,11 @@ class _Worker:
         )  # fmt: skip
         self.job.turn = self.turn
         if setup.process:
-            self.progress(Step("worker", "loading libraries"))
+            self.progress(Step(WORKER, "loading libraries"))
             _load(setup.backends, device)
         if setup.modes:
             timing.prepare(device, setup.flush)
-        self.progress(Step("worker", "calibrating"))
+        self.progress(Step(WORKER, "calibrating"))
         with self.job.phase("calibration"):
             calibration = timing.calibrate(device, setup.modes) if setup.modes and setup.calibrate else {}
         return Ready(machine.describe(device), note, calibration, self._wall(), device.free_bytes)

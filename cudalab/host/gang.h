@@ -344,8 +344,9 @@ CUDALAB_UNWATCHED inline void race_watch::tell_of_cluster(uint3 a, const char* d
     const uint3 home = running->others->index_of(owner);
     current_outcome->failed.record("race on %zu bytes of the shared memory of block (%u,%u,%u): thread (%u,%u,%u) of block "
                                    "(%u,%u,%u) %s at @%zx@, thread (%u,%u,%u) of block (%u,%u,%u) %s at @%zx@, without a "
-                                   "barrier of the cluster between them", bytes, home.x, home.y, home.z, a.x, a.y, a.z, c.x,
-                                   c.y, c.z, did, size_t(old.code), b.x, b.y, b.z, d.x, d.y, d.z, does, size_t(now.code));
+                                   "barrier of the cluster between them%s", bytes, home.x, home.y, home.z, a.x, a.y, a.z, c.x,
+                                   c.y, c.z, did, size_t(old.code), b.x, b.y, b.z, d.x, d.y, d.z, does, size_t(now.code),
+                                   of_stores(did, does, !old.atomic && !now.atomic));
 }
 #endif
 

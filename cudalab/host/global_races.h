@@ -224,11 +224,13 @@ private:
                                 : published[old.block - 1] && my->acquired[fresh.thread]
                                     ? "and the first block may set its flag or counter before the write is visible: call "
                                       "__threadfence() between them, after a __syncthreads() if another thread sets it"
-                                    : "and nothing orders the two blocks: use atomics, or a __threadfence() and a flag";
+                                    : "and nothing orders the two blocks: is the index of one of them beyond its own elements? else use "
+                                      "atomics, or a __threadfence() and a flag";
+        const bool stores = old.block == fresh.block && old.kind == plain && fresh.kind == plain;
         current_outcome->failed.record("race on %zu bytes of global memory (#%u#): thread (%u,%u,%u) of block (%u,%u,%u) "
-                                "%s at @%zx@, thread (%u,%u,%u) of block (%u,%u,%u) %s at @%zx@, %s", bytes,
-                                in->number, a.x, a.y, a.z, c.x, c.y, c.z, did, size_t(old.code), b.x, b.y, b.z, d.x,
-                                d.y, d.z, does, size_t(fresh.code), why);
+                                "%s at @%zx@, thread (%u,%u,%u) of block (%u,%u,%u) %s at @%zx@, %s%s", bytes,
+                                in->number, a.x, a.y, a.z, c.x, c.y, c.z, did, size_t(old.code), b.x, b.y, b.z, d.x, d.y,
+                                d.z, does, size_t(fresh.code), why, of_stores(did, does, stores));
     }
     CUDALAB_UNWATCHED bool outside(const watched& one, size_t offset, size_t bytes, bool writes, unsigned thread, uintptr_t code) {
         const uint3 a = thread_at(thread);

@@ -116,6 +116,12 @@ struct access {
 
 CUDALAB_UNWATCHED const handovers& handed_over();  // of the block that runs, in fibers.h
 
+// What to ask of two plain stores of unlike values to one place; a barrier alone would not make both of them right.
+CUDALAB_UNWATCHED inline const char* of_stores(const char* did, const char* does, bool plain) {
+    const bool both = plain && !strcmp(did, "writes") && !strcmp(does, "writes");
+    return both ? ": is the index of one of them beyond its own elements?" : "";
+}
+
 inline size_t shared_gaps[64][2];  // between static shared arrays: from the start of the thread-local variables; 0 0: none
 
 class race_watch {
@@ -227,9 +233,9 @@ private:
         if (old.block != owner || now.block != owner)
             return tell_of_cluster(a, did, old, b, does, now, bytes);
         current_outcome->failed.record("race on %zu bytes of shared memory in block (%u,%u,%u): thread (%u,%u,%u) %s at @%zx@, "
-                                "thread (%u,%u,%u) %s at @%zx@, without a barrier between them", bytes, blockIdx.x,
+                                "thread (%u,%u,%u) %s at @%zx@, without a barrier between them%s", bytes, blockIdx.x,
                                 blockIdx.y, blockIdx.z, a.x, a.y, a.z, did, size_t(old.code), b.x, b.y, b.z, does,
-                                size_t(now.code));
+                                size_t(now.code), of_stores(did, does, !old.atomic && !now.atomic));
     }
     CUDALAB_UNWATCHED void tell_of_gap(size_t bytes, bool writes, const access& now) {
         const uint3 a = thread_at(now.thread);

@@ -208,7 +208,11 @@ def finding(run: Results) -> str:
 
 
 def conclusion(run: Results) -> str:
-    """The finding with its heading, which says so where all of its verdicts are UNCLEAR."""
+    """The finding with its heading, which says so where all its verdicts are UNCLEAR, and if a busy machine is why."""
     said = finding(run)
-    unclear = set(VERDICTS.findall(said)) == {stats.UNCLEAR}
-    return said and ("No finding: no difference is shown (UNCLEAR): " if unclear else FINDING) + said
+    if not said or set(VERDICTS.findall(said)) != {stats.UNCLEAR}:
+        return said and FINDING + said
+    if run.busy and run.disturbed(run.main_kind):
+        why = f"the machine was busy (load {marks.load_of(*run.busy)}), so the times are imprecise"
+        return f"No finding: {why}; run it again when it is idle. This run says: {said}"
+    return f"No finding: no difference is shown (UNCLEAR): {said}"

@@ -102,9 +102,10 @@ class Parity(msgspec.Struct, forbid_unknown_fields=True):
     worst: Annotated[str, _says("the element of the largest error in ULP: index, got, wanted, input")] = ""
     worst_at: Annotated[Integer, _says("its index in the flattened output; -1: none")] = -1
     rounded: Annotated[Share, _says("share of elements within half a ULP, that is, correctly rounded; 0 to 1")] = 1.0
-    rel_l2: Annotated[Magnitude, _says("Euclidean norm of got - want over that of want, over the finite elements")] = (
-        0.0
-    )
+    rel_l2: Annotated[
+        Magnitude,
+        _says("Euclidean norm of got - want over that of want, over the finite elements; the largest of the outputs"),
+    ] = 0.0
     norm: Annotated[Magnitude, _says("Euclidean norm of want, over the same elements")] = 0.0
     allowed: Annotated[
         Magnitude | None,

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from cudalab.base.errors import SpecError
+from cudalab.spec import host_dispatch
 from cudalab.spec.comments import DIRECTIVE, blank_comments
 from cudalab.spec.declarations import WORD, Declaration, declarations, untemplated
 from cudalab.spec.host_libraries import BROUGHT, MACRO, named_in, unused
@@ -227,6 +228,7 @@ def _without(text: str, rest: str, spans: list[tuple[int, int]], includes: list[
                 last = b
         pieces.append((last, end))
     there = {m[1] or m[2] for m in _INCLUDE.finditer(text)}
+    rest += host_dispatch.types(text)  # of scalar_t
     needed = [header for names, header in BROUGHT if names.search(rest) and not ({header, f"{header[1:]}.h"} & there)]
     made = _blanked(text, [*pieces, *(m.span() for m in includes)])
     for found, header in reversed(list(zip(includes, needed, strict=False))):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from cudalab.base.errors import InputError
-from cudalab.spec import cuda_source, entry_names, host_launch, launch_check, signatures
+from cudalab.spec import cuda_source, entry_names, host_dispatch, host_launch, launch_check, signatures
+from cudalab.spec.dtype_macro import NAME as SCALAR
 from cudalab.spec.guessed import Form
 from cudalab.spec.host_launch import HostLaunch
 from cudalab.spec.kernel import Kernel
@@ -28,7 +29,8 @@ def of_file(path: Path) -> str:
     numbers = signatures.constants(text)
     whole = cuda_source.whole(path)
     launches = host_launch.by_kernel(whole, {**signatures.constants(whole), **numbers})
-    forms = [_form(signature, numbers, launches, text) for signature in signatures.signatures(text)]
+    dispatched = host_dispatch.by_kernel(whole)
+    forms = [_form(signature, numbers, launches, text, dispatched) for signature in signatures.signatures(text)]
     if not forms:
         raise InputError(f"{path} has no __global__ function; add one: a spec needs a function to launch")
     writing = [form for form in forms if any(not p.constant for p in form.pointers)]
@@ -44,15 +46,19 @@ def of_file(path: Path) -> str:
     included = b" ".join([text.encode(), *cuda_source.local_headers(text, path).values()]).decode(errors="replace")
     plan = planned(path.stem, sorted(usable, key=lambda form: bool(form.signature.template)))
     code = cuda_source.blank_comments(text)
-    return spec(plan, Told(included, code, _summary(path.stem, text), entry_names.constants(code)))
+    return spec(plan, Told(included, code, _summary(path.stem, text), entry_names.constants(code), dispatched))
 
 
 def _form(
-    signature: Signature, numbers: Mapping[str, int], launches: Mapping[str, list[HostLaunch]], text: str
+    signature: Signature, numbers: Mapping[str, int], launches: Mapping[str, list[HostLaunch]], text: str,
+    dispatched: Collection[str],
 ) -> Form:  # fmt: skip
-    own = launches.get(signature.path.rpartition("::")[2], [])
+    name = signature.path.rpartition("::")[2]
+    own = launches.get(name, [])
     if signature.template and not signature.instances:
-        signature = replace(signature, instances=host_launch.instances(signature.template, own, text))
+        deduced = name in dispatched and len(signature.template) == 1 and not any(one.template for one in own)
+        instances = ((SCALAR,),) if deduced else host_launch.instances(signature.template, own, text)
+        signature = replace(signature, instances=instances)
     return Form(signature, numbers, tuple(own))
 
 

@@ -19,18 +19,24 @@ from cudalab.spec.unfilled import MARK as HOLE
 
 HEADERS = {"float16": "cuda_fp16.h", "bfloat16": "cuda_bf16.h"}  # that scalar_t needs for these dtypes
 WIDE = "computed in float32, rounded once"
+EXACT = "whole numbers are exact"
 INDICES = "256"  # what indices are below, where they go into an output of which the kernel knows no length
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a file says beside its functions. `constants`: the types of its `__constant__` variables by name."""
+    """What a file says beside its functions.
+
+    `constants`: the types of its `__constant__` variables by name. `dispatched`: the dtypes for which its host code
+    launches each function, where it says so.
+    """
 
     text: str  # with the headers
     code: str  # its own, without comments
     summary: str
     constants: Mapping[str, str]
+    dispatched: Mapping[str, tuple[str, ...]]
 
 
 @dataclass
@@ -74,7 +80,17 @@ class Subject:
             return list(self.plan.dtypes)
         if self.first.dtype != SCALAR:
             return [self.first.dtype]
-        return ["float32", *(dtype for dtype, header in HEADERS.items() if header in self.told.text)]
+        return [dtype for dtype in self.dispatched or ("float32", *HEADERS) if dtype not in self.lacking]
+
+    @property
+    def dispatched(self) -> tuple[str, ...]:
+        """The dtypes for which the host code launches the first function."""
+        return self.told.dispatched.get(self.first.signature.path.rpartition("::")[2], ())
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """The dtypes that scalar_t cannot be, with the header that this needs."""
+        return {dtype: header for dtype, header in HEADERS.items() if header not in self.told.text}
 
     @cached_property
     def shapes(self) -> dict[str, str]:
@@ -153,13 +169,18 @@ def _aligned(subject: Subject) -> list[str]:
 
 def _dtypes(subject: Subject) -> list[str]:
     """The dtypes of a kernel, and what only its author knows of them."""
-    first, doubt = subject.first, ""
+    first, above, doubt = subject.first, list[str](), ""
     if first.dtype == SCALAR and not subject.plan.dtypes:
-        lacking = [f"{dtype} needs <{header}>" for dtype, header in HEADERS.items() if header not in subject.told.text]
-        doubt = f"  # what scalar_t may be{'; ' * bool(lacking)}{', '.join(lacking)}"
+        wanted = subject.dispatched or HEADERS
+        lacking = ", ".join(f"{one} needs <{header}>" for one, header in subject.lacking.items() if one in wanted)
+        also = f"; {lacking}" if lacking else ""
+        if subject.dispatched:
+            above = [f"# those of AT_DISPATCH in the host code{also}"]
+        else:
+            doubt = f"  # what scalar_t may be{also}"
     elif unknown := [first.type_of(p) for p in first.outputs if not first.kind(p)]:
         doubt = f"  # {HOLE}: is {unknown[0]} this dtype?"
-    return [f"dtypes=({', '.join(map(_quoted, subject.dtypes))}{',' * (len(subject.dtypes) == 1)}),{doubt}"]
+    return [*above, f"dtypes=({', '.join(map(_quoted, subject.dtypes))}{',' * (len(subject.dtypes) == 1)}),{doubt}"]
 
 
 def _budgets(subject: Subject) -> list[str]:
@@ -173,11 +194,16 @@ def _budgets(subject: Subject) -> list[str]:
     results = [form.kind(p) for form, p in subject.plan.outputs.values()]
     whole = all(kind in DTYPES and not DTYPES[kind].floating for kind in results)
     if whole or not DTYPES[dtypes[0]].floating:
-        return ['budgets=Budget(0, why="whole numbers are exact"),']
+        return [f'budgets=Budget(0, why="{EXACT}"),']
     own = {subject.dtype_of(name) for name in subject.outputs}
     if "" not in own:
         dtypes = [min(own, key=lambda kind: (kind not in HEADERS, kind))]  # what rounds most
-    made = {dtype: f'Budget(1, why="{WIDE}")' if dtype in HEADERS else 'Budget(4, why="as above")' for dtype in dtypes}
+    made = {
+        dtype: f'Budget(1, why="{WIDE}")' if dtype in HEADERS
+        else 'Budget(4, why="as above")' if DTYPES[dtype].floating
+        else f'Budget(0, why="{EXACT}")'
+        for dtype in dtypes
+    }  # fmt: skip
     wide = dtypes[0] in HEADERS
     asked = f'"{HOLE}: {"is it " if wide else ""}{WIDE if wide else "why so many ULP"}{"?" * wide}"'
     made[dtypes[0]] = f"Budget({1 if wide else 4}, why={asked})"

@@ -151,6 +151,9 @@ def test_each_output_must_be_close_and_of_parts_the_whole():
         ([near, shape], False, False), ([right, right], False, False),
     ):  # fmt: skip
         assert (joined(parities).close, joined(parities, whole=True).close) == (outputs, parts), parities
+    exact, rough = judged([100.0], [100.0]), judged([1.1], [1.0])
+    assert joined([exact, rough]).rel_l2 == rough.rel_l2 == pytest.approx(0.1)  # not hidden by larger numbers
+    assert joined([exact, rough], whole=True).rel_l2 == pytest.approx(1e-3, rel=1e-3)
 
 
 NEAR = 1.5 - 2**-24 - 2**-34

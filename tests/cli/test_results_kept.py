@@ -16,7 +16,7 @@ from example import EXAMPLE, example
 
 import cudalab
 from cudalab.cli import measure
-from cudalab.engine import session
+from cudalab.engine import run_file, session
 from cudalab.results import file
 
 QUICK = ("--device", "cpu", "--only", "numpy", "--sizes", "8x33")
@@ -45,7 +45,7 @@ def test_results_that_cannot_be_written_are_kept_elsewhere_and_fail_the_command(
     assert (len(run.cases), run.complete) == (1, True)
     assert "softmax" in done.stdout
     assert done.stderr.count("Warning: cannot write") == 1
-    assert "session.py" not in done.stderr
+    assert ".py:" not in done.stderr
     assert [path.suffix for path in elsewhere.iterdir()] == [".json"]
 
 
@@ -105,7 +105,7 @@ def test_ctrl_c_says_where_the_finished_groups_are_if_not_in_the_file(tmp_path, 
     out, elsewhere = tmp_path / "r.json", tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
-    monkeypatch.setattr(session, "save", _fail)
+    monkeypatch.setattr(run_file, "save", _fail)
     finished = session.Session.finished
 
     def stop(self, group, cases=None):

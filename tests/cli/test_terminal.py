@@ -27,7 +27,7 @@ from cudalab.base.errors import CudalabError
 from cudalab.cli import live, main, measure, terminal, watch
 from cudalab.engine import messages
 from cudalab.engine.groups import Group
-from cudalab.engine.messages import Glimpse, Step
+from cudalab.engine.messages import WORKER, Glimpse, Step
 from cudalab.engine.progress import Pace, Progress, guess
 from cudalab.report import table
 from cudalab.report.results import Results
@@ -501,10 +501,12 @@ def test_a_command_to_copy_is_in_one_piece(monkeypatch, capsys, columns, shown):
     assert capsys.readouterr().err == shown
 
 
-def test_a_run_of_the_whole_lab_says_so_at_once_and_how_to_name_a_kernel():
+def test_a_run_of_the_whole_lab_says_so_once_a_device_is_open_and_how_to_name_a_kernel():
     said = []
     with Context(main.get_command(Context(main), "check"), info_name="check"):
         log = live.Log(said.append, begins=measure._what_begins((), ""))
+    log(Progress(Step(WORKER, "start")))
+    assert not said  # the device may not open
     for _ in range(2):
         log(Progress(Step("", "start")))
     assert said == [f"checking all {len(find.kernels())} kernels of the lab: minutes; for one: cudalab check gelu"]

@@ -13,12 +13,12 @@ from handlers import Number
 
 from cudalab.base.errors import CudalabError, Unavailable
 from cudalab.engine import plan
+from cudalab.engine.deaths import Death
 from cudalab.engine.messages import Step, Task
 from cudalab.engine.options import setup_of
-from cudalab.engine.progress import FINISHED
+from cudalab.engine.progress import FINISHED, sampled
 from cudalab.engine.selection import Selection
 from cudalab.engine.session import Look, Session
-from cudalab.engine.supervisor import Death
 from cudalab.results import file
 from cudalab.results.record import Case, Machine
 from cudalab.timing import clock
@@ -74,8 +74,8 @@ def test_the_time_that_is_left_counts_loads(group):
     plain, loaded = opened(group), opened(group)
     loaded.setup.modes = ("launch", "energy", "sustained")
     plain.setup.processes = loaded.setup.processes = 2
-    assert loaded._sampled("cuda") - plain._sampled("cuda") == pytest.approx(sum(clock.LOADED.values()) / 2)
-    assert loaded._sampled("cpu") == plain._sampled("cpu")  # which has no loads
+    assert sampled(loaded.setup, "cuda") - sampled(plain.setup, "cuda") == pytest.approx(sum(clock.LOADED.values()) / 2)
+    assert sampled(loaded.setup, "cpu") == sampled(plain.setup, "cpu")  # which has no loads
 
 
 def test_a_size_that_is_to_fit_is_chosen_when_the_device_is_open_and_said_in_a_note():

@@ -167,7 +167,7 @@ def test_a_death_under_load_costs_the_loads_of_the_variant(monkeypatch):
 def test_hangs_under_load_are_remembered_as_others_are(monkeypatch):
     """By the other process of a run in the same group, and by both in groups after HANGS of them."""
     first, second = (Supervisor(None, Selection(), 1.0, print) for _ in range(2))
-    second.overloaded, hangs, told = first.overloaded, [], []
+    second.deaths, hangs, told = first.deaths, [], []
 
     def asked(self, task, step, kind):
         self.waiting, self._process = True, SimpleNamespace(go=told.append)

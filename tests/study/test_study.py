@@ -16,6 +16,7 @@ from commands import invoke, ran, refused
 from findings import told
 
 import cudalab
+from cudalab.base import load
 from cudalab.base.errors import InputError, NotFound, SpecError, Unavailable
 from cudalab.base.stats import Ratio
 from cudalab.base.text import visible
@@ -672,13 +673,16 @@ def test_graphs_computes_the_same_in_every_way(graphs):
         ("1.2 times (1.1 to 1.3, FASTER) at small, 1.0 times (0.9 to 1.3, UNCLEAR) at large", "Finding: 1.2"),
         ("it goes on", "Finding: it goes on"),
         ("1.0 times (0.9 to 1.3, UNCLEAR) as fast", "No finding: no difference is shown (UNCLEAR): 1.0"),
+        ("an unknown number of times (the machine was busy, UNCLEAR)", "No finding: the machine was busy (load 8 of "
+         "other programs on 2 cores), so the times are imprecise; run it again when it is idle. This run says: an "),
     ],
-)
+)  # fmt: skip
 def test_a_finding_all_of_whose_verdicts_are_unclear_is_called_none(monkeypatch, said, shown):
     monkeypatch.setattr(report, "finding", lambda run: said)
-    text = report.conclusion(None)
-    assert text.startswith(shown) and text.endswith(said)
     run = cudalab.load(Path(__file__).parents[2] / "bench" / "results" / "h200" / "studies" / "graphs.json")
+    run.wall |= {"total": 1.0, load.OTHERS: 8.0 * ("busy" in said), load.CORES: 2.0}
+    text = report.conclusion(run)
+    assert text.startswith(shown) and text.endswith(said)
     on_page = html_study.answer(run).sentence
     assert on_page == (text.removeprefix("Finding: ") or "No finding")
     if not said:

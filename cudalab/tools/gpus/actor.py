@@ -22,11 +22,11 @@ from cudalab.base.errors import CudalabError, Unavailable, message_of
 from cudalab.base.text import encodable
 from cudalab.device import driver
 from cudalab.device.machine import commit
+from cudalab.engine.deaths import Death
 from cudalab.engine.job import Job
-from cudalab.engine.messages import Sent, Step, Task, named
+from cudalab.engine.messages import WORKER, Sent, Step, Task, named
 from cudalab.engine.selection import Selection
 from cudalab.engine.session import Session
-from cudalab.engine.supervisor import Death
 from cudalab.tools.gpus.messages import Answer, Gone, Identity, Opened, Order, Report
 
 THREADS = "OMP_NUM_THREADS"
@@ -72,7 +72,7 @@ class Actor:
         self._stack.enter_context(self._session)
         count = int(options["processes"])
         found = self._session.ask(
-            Task.of("cudalab.tools.gpus.actor:identity", Identity(), {}), Step("worker", "start"), Identity
+            Task.of("cudalab.tools.gpus.actor:identity", Identity(), {}), Step(WORKER, "start"), Identity
         )
         if isinstance(found, Death):
             raise Unavailable(found.reason)

@@ -25,7 +25,7 @@ from cudalab.base.child import SLICE
 from cudalab.base.errors import InputError, Unavailable
 from cudalab.engine import fit, resume
 from cudalab.engine.groups import Group
-from cudalab.engine.messages import Ready, Step
+from cudalab.engine.messages import WORKER, Ready, Step
 from cudalab.engine.options import File
 from cudalab.engine.rows import failed
 from cudalab.engine.selection import Rows, Way
@@ -127,7 +127,7 @@ class Several(Session):
     # ---- actors ------------------------------------------------------------------------------------------------
 
     def _opened(self) -> tuple[int, int]:
-        self.tell(Step("worker", "Ray"))
+        self.tell(Step(WORKER, "Ray"))
         fleet = self._fleet = self.fleets(self.gpus, self.address, str(self.options["device"]))
         try:
             if fleet.note:
@@ -153,7 +153,7 @@ class Several(Session):
         while self._opening and not (told and self._there):
             for number, report in fleet.reports(SLICE):
                 self._hear_of_opening(number, report)
-            self.tell(Step("worker", f"{len(self._there)} of {fleet.count} GPUs"))
+            self.tell(Step(WORKER, f"{len(self._there)} of {fleet.count} GPUs"))
             if self._opening and not told and perf_counter() > limit:
                 told = True
                 warnings.warn(_not_opened(len(self._opening), fleet.count, self._patience), stacklevel=2)

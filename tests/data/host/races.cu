@@ -20,6 +20,9 @@ __global__ void shared_lost(INTS) { __shared__ int s[4]; int t = threadIdx.x;
 __global__ void shared_no_barrier(INTS) { extern __shared__ int s[]; int t = threadIdx.x;
     s[t] = t;  // <-
     y[t] = s[t ^ 1]; __syncthreads(); }  // <-
+// race in shared memory: is the index of one of them beyond its own elements?
+__global__ void shared_next(INTS) { __shared__ int s[65]; int t = threadIdx.x;
+    s[t] = t, s[t + 1] = -t; __syncthreads(); y[t] = s[t]; }
 // race in shared memory
 __global__ void shared_too_early(INTS) { __shared__ int s[64]; int t = threadIdx.x; s[t] = t; __syncthreads();
     int next = s[(t + 1) % 64];  // <-
@@ -65,7 +68,7 @@ __global__ void overwritten(INTS) { HEAD
 __global__ void pushed_late(INTS) { HEAD
     rd[t] = 100 + rank;  // <-
     y[i] = d[t]; c.sync(); }  // <-
-// race in a cluster
+// race in a cluster: is the index of one of them beyond its own elements?
 __global__ void same_place(INTS) { HEAD int* first = c.map_shared_rank(d, 0);
     first[t] = 100 + rank;  // <-
     c.sync(); y[i] = first[t]; c.sync(); }
@@ -115,8 +118,12 @@ __device__ void add_up(float* part, float* y) {
 
 // race in global memory, alternating: without a barrier between them
 __global__ void two_threads(ARGS) { HERE if (i < n) y[i % 7] += x[i]; }
-// race in global memory, alternating: nothing orders the two blocks: use atomics, or a __threadfence() and a flag
+// race in global memory: without a barrier between them: is the index of one of them beyond its own elements?
+__global__ void next_thread(ARGS) { HERE if (t < 60) y[i] = x[i], y[i + 1] = -x[i]; }
+// race in global memory, alternating: is the index of one of them beyond its own elements? else use atomics, or a __threadfence()
 __global__ void two_blocks(ARGS) { HERE if (i < n) y[t] += x[i]; }
+// race in global memory, alternating: is the index of one of them beyond its own elements? else use atomics, or a __threadfence()
+__global__ void next_row(ARGS) { HERE if (t <= 60) y[60 * blockIdx.x + t] = x[i]; }
 // race in global memory, alternating
 __global__ void halo(ARGS) { HERE if (i + 1 < n) part[i] = part[i + 1] + 1; }
 // race in global memory, alternating: an atomic of block scope (_block) orders the threads of one block only
