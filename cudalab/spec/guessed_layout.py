@@ -178,7 +178,9 @@ class Layout(Threads):
             if inner and (chosen := [array for array, word in self.gathered.items() if (word,) == inner.words]):
                 self.gathered[chosen[0]], inner = size, Extent((size,))  # x[row * cols + label[row]]
             unnamed = [
-                d for d, word in self.free.items() if inner and (word,) == inner.words and word not in self.sizes
+                d
+                for d, word in self.free.items()
+                if inner and (word,) == inner.words and word not in self.sizes and self._as_it_is(f"blockIdx_{d}")
             ]
             if unnamed and size not in self.free.values():
                 self.free[unnamed[0]], inner = size, Extent((size,))  # x[blockIdx.y * cols + blockIdx.x]
@@ -200,6 +202,11 @@ class Layout(Threads):
             found.append(Extent((*outer.words, last), sure and outer.sure))
         found += self._strided_by_number(index, depth)
         return max(found, key=lambda one: (one.sure, all(one.words), len(one.words)), default=None)
+
+    def _as_it_is(self, name: str) -> bool:
+        """Whether each index that takes this number has it without a factor, and not in a quotient."""
+        indices = [access.index for access in self.body.accesses if access.index is not None]
+        return all(c.polynomial(index).get((name,)) == 1 for index in indices if name in c.names(index))
 
     def _strided_by_number(self, index: Polynomial, depth: int) -> list[Extent]:
         """`row * 64 + c`, where `c` is below 64."""

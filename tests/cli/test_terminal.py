@@ -114,7 +114,7 @@ def test_the_table_fills_in_and_is_gone_at_the_end(bench, plain):
     assert "[2/2]" not in last
     assert "waiting" not in last
     assert "the spec says hello" in last  # what a kernel prints stays, above
-    assert re.search(r"^numpy +0 ", last, re.MULTILINE)
+    assert re.search(r"^twice  float32  right: ", last, re.MULTILINE)
     assert not watched.screen.cursor.hidden
 
 
