@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import textwrap
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from cudalab.spec.sizes import USUAL
 MOST = 3
 INDENT = len("next: ")
 FEW = 0.25  # of the elements: fewer wrong ones may be a memory error
-RACE = ": race on "  # what the CPU writes of one, with both lines
+LINE = re.compile(r"\.cuh?:\d")  # of a fault, in its row
 SUMS = 4  # times the spacing of numbers near 1: the relative error of a whole output that rounding alone makes
 CANCELLED = "after you give the budget an atol: only values near 0 are off, where terms cancel"
 
@@ -127,9 +128,9 @@ def _finite(case: Case) -> bool:
 def _of_memory(wrong: Case) -> bool:
     """Whether a memory error or a race may be behind it: NaN, far off, few elements; not a rounding that is off.
 
-    A race that the row names has been found.
+    One whose line the row names has been found.
     """
-    if RACE in wrong.reason:
+    if LINE.search(wrong.reason):
         return False
     found = wrong.parity
     return found is None or not _finite(wrong) or found.wrong < FEW * found.n or _far(wrong)
