@@ -48,6 +48,7 @@ def mistakes(cu: Path) -> list[Mistake]:
     """Those of a file NAME.mistakes beside NAME.cu."""
     text = cu.with_suffix(".mistakes").read_text()
     found = re.findall(r"^== (\w+)(?:: (.*))?\n((?:.|\n)*?)\n=>\n((?:.|\n)*?)(?=^== |\Z)", text, re.MULTILINE)
+    assert len(found) == len(re.findall("^== ", text, re.MULTILINE)), f"{cu.stem}.mistakes: an entry without a line =>"
     return [Mistake(f"bug_{i}", *parts, wrong.removesuffix("\n")) for i, (*parts, wrong) in enumerate(found)]
 
 
