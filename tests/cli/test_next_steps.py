@@ -133,6 +133,8 @@ def test_a_right_kernel_on_the_cpu_is_not_known_to_be_right_in_huge_arrays(tried
     huge = "cudalab check --huge ./mine/softmax.py"
     assert (huge in commands(run_of("check", *RIGHT, huge=tried))) == (not tried)
     assert huge not in commands(run_of("check", *WRONG)) + commands(run_of("check", case("numpy")))
+    skipped = commands(run_of("check", case("numpy"), case("host:softmax", "skipped")))
+    assert [words.split()[1] for words in skipped] == ["bench", "check", "inspect"] and huge not in skipped
 
 
 @pytest.mark.sweep
