@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import textwrap
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from cudalab.spec.sizes import USUAL
 MOST = 3
 INDENT = len("next: ")
 FEW = 0.25  # of the elements: fewer wrong ones may be a memory error
-RACE = ": race on "  # what the CPU writes of one, with both lines
+LINE = re.compile(r"\.cuh?:\d")  # of a fault, in its row
 SUMS = 4  # times the spacing of numbers near 1: the relative error of a whole output that rounding alone makes
 CANCELLED = "after you give the budget an atol: only values near 0 are off, where terms cancel"
 
@@ -49,6 +50,7 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
     broken = [c for c in run.broken if c.backend in record.ENTRIES and not c.old]
     wrong = next((c for c in broken if c.status == record.WRONG), None)
     failed = next(iter(broken), None)
+    ran = any(c.backend in record.ENTRIES and c.status != record.SKIPPED for c in run.cases)
     kernels = dict(zip(dict.fromkeys(c.kernel for c in run.cases), _asked(run), strict=False))
     first = next(iter(kernels.values()), "")
     again = [*(_asked(run) if run.options.get("kernels") and len(kernels) <= MOST else [first]), *_chosen(run)]
@@ -65,7 +67,7 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
         yield _command("check", kernels.get(failed.kernel, failed.kernel)), "after you fix it"
     if not run.timed and not failed:
         yield _command("bench", *again), "how fast is it?"
-        if _on_cpu(run) and not run.options.get("huge"):
+        if _on_cpu(run) and ran and not run.options.get("huge"):
             yield _command("check", "--huge", *again), "do its indices fit arrays of more than 2^31 elements?"
     if output and not run.complete and not failed:
         yield resuming(run, output), "measures what is missing" if run.timed else "checks what is missing"
@@ -80,7 +82,7 @@ def _steps(run: Results, output: str | None) -> Iterator[tuple[str, str]]:
         yield _command(verb, *again, "-o", f"{verb}.json"), "keeps all results, for show and compare"
     if not run.timed and not failed and _on_cpu(run) and _inspects():  # the screen of a bench names it
         yield _command("inspect", first), "what bounds it on a GPU"
-    if not run.timed and not failed and not run.options.get("sanitize"):
+    if not run.timed and ran and not failed and not run.options.get("sanitize"):
         yield _command("check", "--sanitize", *again), "looks for memory errors too"
 
 
@@ -127,9 +129,9 @@ def _finite(case: Case) -> bool:
 def _of_memory(wrong: Case) -> bool:
     """Whether a memory error or a race may be behind it: NaN, far off, few elements; not a rounding that is off.
 
-    A race that the row names has been found.
+    One whose line the row names has been found.
     """
-    if RACE in wrong.reason:
+    if LINE.search(wrong.reason):
         return False
     found = wrong.parity
     return found is None or not _finite(wrong) or found.wrong < FEW * found.n or _far(wrong)
@@ -156,7 +158,7 @@ def _asked(run: Results) -> list[str]:
 
 
 def _on_cpu(run: Results) -> bool:
-    """Say whether the CPU ran entries of a `.cu`."""
+    """Say whether entries of a `.cu` were for the CPU to run."""
     return run.machine.device == "cpu" and any(c.backend in record.ENTRIES for c in run.cases)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,14 @@ from cudalab.device.protocol import Device
 from cudalab.spec.kernel import Kernel
 
 RACE = "race detector"  # in the names of the ways that look for races
+OUTSIDE = "first access outside: "  # the write beside the result may be a later one
+
+
+class Fault(NamedTuple):
+    """What the race detector says of a variant, and whether that is an access outside of an array, not a race."""
+
+    says: str
+    outside: bool
 
 
 @dataclass(frozen=True)
@@ -32,17 +41,21 @@ class Causes:
     make_new: Callable[[Bound, Content], None]
     right: Callable[[Bound], bool]
     mend: Callable[[], None]
-    raced: MutableMapping[str, str]  # by the variant's label, the race that was found in it
+    raced: MutableMapping[str, Fault]  # by the variant's label
 
     def find(self, label: str, work: Bound, said: str, ways: Mapping[str, Bound]) -> tuple[str, bool]:
         """The cause, "" for none that shows, and whether it names a line, which leaves nothing to guess.
 
         `said`: what is wrong with the result; "" for a write beside it alone. `ways`: others to run the variant, some
-        of which look for races.
+        of which look for races. A race does not explain a write beside the result.
         """
-        if label not in self.raced and (race := self._race(ways)):
-            self.raced[label] = race
-        found = (said and self._undefined(work)) or self.raced.get(label, "")
+        if label not in self.raced and (fault := self._race(ways)):
+            self.raced[label] = fault
+        fault = self.raced.get(label)
+        if said:
+            found = self._undefined(work) or (fault.says if fault else "")
+        else:
+            found = f"{OUTSIDE}{fault.says}" if fault and fault.outside else ""
         return (found, True) if found else (said and self._held_before(work, said), False)
 
     def _undefined(self, work: Bound) -> str:
@@ -59,8 +72,8 @@ class Causes:
             return ""
         return next((said for said, run in probes.items() if bits(run) != usual), "")
 
-    def _race(self, ways: Mapping[str, Bound]) -> str:
-        """Return a race, or an access beside an array; "" for none."""
+    def _race(self, ways: Mapping[str, Bound]) -> Fault | None:
+        """Return a race, or an access outside of an array."""
         for how, way in ways.items():
             if RACE not in how:
                 continue
@@ -68,10 +81,10 @@ class Causes:
             try:
                 way.run()
             except (RaceError, OverrunError) as error:
-                return str(error)
+                return Fault(str(error), isinstance(error, OverrunError))
             finally:
                 self.mend()
-        return ""
+        return None
 
     def _held_before(self, work: Bound, said: str) -> str:
         """What of the contents before a run matters; "" if they do not."""

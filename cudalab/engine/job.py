@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from cudalab.device.protocol import Device
+from cudalab.engine.cause import Fault
 from cudalab.engine.messages import Glimpse, Step
 from cudalab.engine.rows import Defined, said
 from cudalab.engine.selection import Selection
@@ -51,7 +52,7 @@ class Job:
     turn: Callable[[tuple[str, ...]], Collection[str]] = lambda bad: ()
     named: tuple[str, ...] = ()  # backends whose failure is an error, since the user names them
     left_out: Mapping[str, str] = field(default_factory=dict)  # backends that have no rows, and why
-    raced: dict[str, dict[str, str]] = field(default_factory=dict)  # by file of a spec and variant, a race in it
+    raced: dict[str, dict[str, Fault]] = field(default_factory=dict)  # by file of a spec and variant
     wrong: set[tuple[str, str]] = field(default_factory=set)  # file of a spec, and a variant that failed
     known: dict[str, Parity] = field(default_factory=dict)  # verdicts on outputs, see `messages.Done`
     unloaded: Mapping[str, str] = field(default_factory=dict)  # variants not to be measured under load, and why

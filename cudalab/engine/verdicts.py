@@ -22,7 +22,7 @@ from cudalab.device import cuda
 from cudalab.device.arrays import as_plain, to_torch, torch_missing
 from cudalab.device.guard import Content, fills
 from cudalab.device.operands import Bound, Operands
-from cudalab.engine.cause import RACE, Causes
+from cudalab.engine.cause import RACE, Causes, Fault
 from cudalab.engine.groups import MANY, SAME, Group, Variant
 from cudalab.engine.inputs import Inputs
 from cudalab.engine.job import Job
@@ -298,7 +298,7 @@ class Verdicts(Round[Variant, Bound]):
         if not isinstance(error, CompileError):
             case.reason += self._why_here(case)
         if isinstance(error, RaceError):
-            self.raced[case.label] = str(error)
+            self.raced[case.label] = Fault(str(error), outside=False)
         if isinstance(error, OverrunError | RaceError):
             case.status, case.parity = record.WRONG, Parity(ok=False, n=self.operands.output.size, message=case.reason)
 

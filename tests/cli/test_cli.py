@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from commands import invoke, ran, refused
 from report_runs import timed
-from tables import table
+from tables import entries, table
 from twice import SOURCE, SPEC, written
 
 import cudalab
@@ -78,7 +78,7 @@ def test_deprecation_noise_stays_out(tmp_path):
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
-REFUSED = re.findall(r"^(\S.*)\n((?: .*\n)+)", (DATA / "refused.txt").read_text(), re.MULTILINE)
+REFUSED = entries(r"^(\S.*)\n((?: .*\n)+)", (DATA / "refused.txt").read_text())
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED, ids=[words[:60] for words, _ in REFUSED])

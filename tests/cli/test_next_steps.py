@@ -89,7 +89,8 @@ FINITE, INFINITE, ALONE = {"max_ulp": 9.0}, {"max_ulp": None}, "the wrong entry 
         *(("set every element", [wrong("numpy", **FINITE), wrong("host:a", cause, **INFINITE)])
           for cause in ("y is read before it is written: zero it", "never written: 1 of 64 elements of y")),
         (ALONE, [wrong("host:a", max_ulp=5e5)]),
-        (ALONE, [case("numpy"), wrong("host:a", "k: race on 4 bytes of shared memory", **INFINITE)]),  # it is found
+        *((advice, [case("numpy"), wrong("host:a", f"k: writes 4 bytes outside an array at {place}:67", **INFINITE)])
+          for advice, place in ((ALONE, "my-k.cu"), ("memory errors", "atomics.h"))),
         *(("memory errors", [wrong("host:a", **far)])
           for far in (INFINITE, {"wrong": 3}, {"rel_l2": 1e20}, {"wrong": 0}, {"rel_l2": 0.5})),
     ],
@@ -132,6 +133,8 @@ def test_a_right_kernel_on_the_cpu_is_not_known_to_be_right_in_huge_arrays(tried
     huge = "cudalab check --huge ./mine/softmax.py"
     assert (huge in commands(run_of("check", *RIGHT, huge=tried))) == (not tried)
     assert huge not in commands(run_of("check", *WRONG)) + commands(run_of("check", case("numpy")))
+    skipped = commands(run_of("check", case("numpy"), case("host:softmax", "skipped")))
+    assert [words.split()[1] for words in skipped] == ["bench", "check", "inspect"] and huge not in skipped
 
 
 @pytest.mark.sweep

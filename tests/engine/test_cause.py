@@ -9,7 +9,7 @@ from cpu_rows import cpu_rows
 
 from cudalab import Budget, Launch, Out, Work
 from cudalab.backends import host
-from cudalab.base.errors import RaceError
+from cudalab.base.errors import OverrunError, RaceError
 from cudalab.device.cpu import Cpu
 from cudalab.device.guard import fills
 from cudalab.device.operands import writing
@@ -43,8 +43,8 @@ def kernel(tmp_path, *entries):
     )  # fmt: skip
 
 
-def cause(tmp_path, does, raced=None, ways=()):
-    """What is found of a variant that runs `does(x, y, z, work)`. y is blamed."""
+def cause(tmp_path, does, raced=None, ways=(), said="y: 64 of 64 values differ"):
+    """What is found of a variant that runs `does(x, y, z, work)`."""
     k, device = kernel(tmp_path, "k"), Cpu()
     operands = device.place(k, F32, k.make((64,), F32, 1))
 
@@ -60,7 +60,7 @@ def cause(tmp_path, does, raced=None, ways=()):
         device, k, fills(F32, 0), lambda work, content: device.poison(work.output(), content), right, lambda: None,
         {} if raced is None else raced,
     )  # fmt: skip
-    return causes.find("host:k", bound(does), "y: 64 of 64 values differ", {how: bound(way) for how, way in ways})
+    return causes.find("host:k", bound(does), said, {how: bound(way) for how, way in ways})
 
 
 def early(name):
@@ -110,6 +110,18 @@ def test_a_race_goes_before_what_memory_held_and_is_looked_for_until_it_is_found
     raced = {}
     for ways in ([("in reverse order", nothing), ("under the race detector", race)], [("under the race", nothing)]):
         assert cause(tmp_path, early("work"), raced, ways) == ("k: race on 4 bytes", True)
+        assert cause(tmp_path, early("work"), raced, ways, said="") == ("", False)
+
+
+def test_an_access_outside_is_the_cause_of_a_wrong_result_and_the_first_of_the_writes_beside_a_right_one(tmp_path):
+    def outside(x, y, z, work):
+        raise OverrunError("k: writes 4 bytes outside")
+
+    ways = [("under the race detector", outside)]
+    assert cause(tmp_path, early("work"), ways=ways) == ("k: writes 4 bytes outside", True)
+    assert cause(tmp_path, early("work"), ways=ways, said="") == (
+        "first access outside: k: writes 4 bytes outside", True
+    )  # fmt: skip
 
 
 @pytest.mark.sweep

@@ -279,6 +279,7 @@ def test_what_is_written_past_dynamic_shared_memory_is_told_and_nothing_breaks(s
 
 
 STOPPED = re.findall(r"^// ([0-9x]+), n=(\d+): (.*)\n__global__ void (\w+)", source("stopped.cu"), re.MULTILINE)
+assert len(STOPPED) == source("stopped.cu").count("__global__ ")
 FLAT = ("check", "trap", "at", "vector", "word")
 
 

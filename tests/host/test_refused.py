@@ -7,12 +7,13 @@ import re
 import numpy as np
 import pytest
 from on_cpu import run, source
+from tables import entries
 
 from cudalab import host
 from cudalab.base import errors
 from cudalab.base.errors import NotOnCpu
 
-REFUSED = re.findall(r"^## (\w+): (.*)\n((?:(?!#{1,2} ).*\n)+)", source("refused.txt"), re.MULTILINE)
+REFUSED = entries(r"^## (\w+): (.*)\n((?:(?!#{1,2} ).*\n)+)", source("refused.txt"))
 
 
 @pytest.mark.parametrize(("error", "says", "text"), REFUSED, ids=[says for _, says, _ in REFUSED])

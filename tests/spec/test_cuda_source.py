@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from pathlib import Path
 
 import pytest
+from tables import entries
 
 from cudalab.base.errors import SpecError
 from cudalab.spec import cuda_source
@@ -123,9 +123,7 @@ def test_host_code_is_left_out_and_every_other_line_keeps_its_place(tmp_path):
     assert cuda_source.left_out(cu) == said
 
 
-@pytest.mark.parametrize(
-    ("what", "text"), re.findall(r"^== (kept|left out).*\n((?:(?!== ).*\n)+)", CASES.read_text(), re.MULTILINE)
-)
+@pytest.mark.parametrize(("what", "text"), entries(r"^== (kept|left out).*\n((?:(?!== ).*\n)+)", CASES.read_text()))
 def test_host_code_is_told_by_its_kinds_and_other_text_is_as_its_author_wrote_it(tmp_path, what, text):
     device = "__global__ void k(float* y) { y[0] = 1; }\n" if what == "left out" else ""
     cu = written(tmp_path / "k.cu", device + text)

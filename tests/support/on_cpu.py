@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tables import entries
 
 from cudalab import host
 from cudalab.base.errors import LaunchError, Unavailable
@@ -47,7 +48,7 @@ class Mistake(NamedTuple):
 def mistakes(cu: Path) -> list[Mistake]:
     """Those of a file NAME.mistakes beside NAME.cu."""
     text = cu.with_suffix(".mistakes").read_text()
-    found = re.findall(r"^== (\w+)(?:: (.*))?\n((?:.|\n)*?)\n=>\n((?:.|\n)*?)(?=^== |\Z)", text, re.MULTILINE)
+    found = entries(r"^== (\w+)(?:: (.*))?\n((?:.|\n)*?)\n=>\n((?:.|\n)*?)(?=^== |\Z)", text)
     return [Mistake(f"bug_{i}", *parts, wrong.removesuffix("\n")) for i, (*parts, wrong) in enumerate(found)]
 
 

@@ -1,4 +1,4 @@
-"""Tables of tests in text files: tests/data/tables/NAME.txt."""
+"""Tables of tests in text files: tests/data/tables/NAME.txt, and entries of other files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 TABLES = Path(__file__).parents[1] / "data" / "tables"
+COMMENT = ("#", "//")
 Read = Callable[[str], Any]
 
 
@@ -24,3 +25,10 @@ def table(name: str, heading: str, *read: Read) -> list[Any]:
     reads = read if len(read) > 1 else (*(read or (str,)),) * len(rows[0])
     made = [tuple(make(text) for make, text in zip(reads, row, strict=True)) for row in rows]
     return [row if len(row) > 1 else row[0] for row in made]
+
+
+def entries(pattern: str, text: str) -> list[Any]:
+    """What re.findall finds in a text that has nothing else but comments, so that no mistyped entry is left out."""
+    lines = re.sub(pattern, "", text, flags=re.MULTILINE).splitlines()
+    assert not (left := [line for line in lines if line.strip() and not line.startswith(COMMENT)]), left
+    return re.findall(pattern, text, re.MULTILINE)

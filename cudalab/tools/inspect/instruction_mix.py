@@ -12,7 +12,7 @@ from cudalab.tools.inspect.thread_path import Path
 KINDS: dict[str, tuple[str, ...]] = {
     "global load": ("LDG", "LD", "UTMALDG", "UBLKCP"),
     "global store": ("STG", "ST", "UTMASTG"),
-    "shared": ("LDS", "STS", "LDSM", "STSM", "ATOMS", "LDGSTS"),
+    "shared": ("LDS", "STS", "LDSM", "STSM", "STAS", "ATOMS", "LDGSTS"),
     "local": ("LDL", "STL"),
     "atomic": ("ATOM", "ATOMG", "RED", "REDG"),
     "special": ("MUFU",),
@@ -28,7 +28,10 @@ KINDS: dict[str, tuple[str, ...]] = {
         "HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA", "UTCHMMA", "UTCQMMA",
     ),
     "shuffle": ("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX"),
-    "barrier": ("BAR", "MEMBAR", "DEPBAR", "SYNCS", "ERRBAR", "LDGDEPBAR", "CCTL", "UCGABAR", "ARRIVES"),
+    "barrier": (
+        "BAR", "MEMBAR", "DEPBAR", "SYNCS", "ERRBAR", "LDGDEPBAR", "CCTL", "UCGABAR_ARV", "UCGABAR_WAIT", "ARRIVES",
+        "FENCE",
+    ),
     "branch": (
         "BRA", "BRX", "BRXU", "JMP", "JMX", "CALL", "RET", "EXIT", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "BPT", "KILL",
         "BMOV", "NANOSLEEP", "YIELD", "ENDCOLLECTIVE",

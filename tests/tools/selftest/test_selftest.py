@@ -13,7 +13,7 @@ from commands import invoke
 
 from cudalab import timing
 from cudalab.base import stats
-from cudalab.base.errors import Unavailable
+from cudalab.base.errors import InputError, Unavailable
 from cudalab.device.cpu import Cpu
 from cudalab.device.operands import Bound
 from cudalab.timing import cpu as wall_clock
@@ -117,6 +117,11 @@ def test_a_busy_machine_keeps_its_load(monkeypatch):
     monkeypatch.setattr(selftest.Watch, "means", lambda self: (3.0, 2.0))
     monkeypatch.setattr(selftest, "_checks", lambda *given: iter(()))
     assert selftest.examine(Cpu(), 0.1, print).load == (3.0, 2.0)
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(InputError, match="seconds is -1 s"):
+        selftest.selftest("cpu", -1)
 
 
 def test_a_check_that_breaks_has_failed_and_one_that_cannot_be_asked_is_skipped():
