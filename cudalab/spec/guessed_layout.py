@@ -204,9 +204,9 @@ class Layout(Threads):
         return max(found, key=lambda one: (one.sure, all(one.words), len(one.words)), default=None)
 
     def _as_it_is(self, name: str) -> bool:
-        """Whether each index that takes this number has it without a factor, and not in a quotient."""
+        """Whether each index that takes this number takes it itself, and not a quotient of it."""
         indices = [access.index for access in self.body.accesses if access.index is not None]
-        return all(c.polynomial(index).get((name,)) == 1 for index in indices if name in c.names(index))
+        return all(any(name in each for each in c.polynomial(i)) for i in indices if name in c.names(i))
 
     def _strided_by_number(self, index: Polynomial, depth: int) -> list[Extent]:
         """`row * 64 + c`, where `c` is below 64."""
