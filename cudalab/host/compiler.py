@@ -204,5 +204,6 @@ _making: dict[str, Lock] = {}
 
 @lru_cache
 def _headers() -> str:
+    """And their folder: `place_of` would take lines of headers of another copy of the lab for the user's."""
     files = sorted([*_HERE.glob("*.h"), *(_HERE / "include").rglob("*.h")])
-    return "".join(f"{file.name}\n{file.read_text()}" for file in files)
+    return "\n".join((str(_HERE), *(f"{file.name}\n{file.read_text()}" for file in files)))

@@ -32,6 +32,7 @@ from cudalab.base.errors import (
     OverrunError,
     Unavailable,
 )
+from cudalab.host import compiler as compiling
 
 NARROW = {"__half": np.dtype(np.float16), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
@@ -646,6 +647,12 @@ def test_the_same_content_is_compiled_once_and_a_changed_include_again(tmp_path)
         run(host.load(text, name="set.cu", include=tmp_path), "set", 1, 1, x)
         assert x[0] == value
     assert libraries[0] == libraries[2] != libraries[1]
+
+
+def test_what_another_copy_of_the_lab_compiled_is_not_taken_for_its_headers_have_other_paths(tmp_path, monkeypatch):
+    found = compiling._headers.__wrapped__()
+    monkeypatch.setattr(compiling, "_HERE", shutil.copytree(compiling._HERE, tmp_path / "host"))
+    assert compiling._headers.__wrapped__() != found
 
 
 def test_headers_of_the_current_folder_are_not_found(tmp_path, monkeypatch):
