@@ -172,7 +172,8 @@ def _constants(code: Code) -> Iterator[Edit]:
             yield _span(code, i, i, f"{real * (1 + STEP) if real else STEP!r}{token.text[len(digits) :]}", "constant")
             if real:
                 yield _span(code, i, i, f"(-{token.text})", "constant")
-        elif token.text == "::" and code.at(i + 2) not in ("(", "::", "<"):  # such as Pack::width
+        elif token.text == "::" and code.at(i + 1).isidentifier() and code.at(i + 2) not in ("(", "::", "<"):
+            # such as Pack::width
             yield _span(code, i - 1, i + 1, f"({_inside(code, i - 1, i + 1)} - 1)", "constant")
 
 

@@ -14,6 +14,7 @@ from cudalab.spec import cuda_source
 _TOKEN = re.compile(
     r"""
     (?P<skip> ^[ \t]*\#[ \t]*define[ \t]+\w+(?:\([^)]*\))?    # of a macro, the name; its text is code
+            | ^[ \t]*\#[ \t]*ifdef[ \t]+HAS_ARRIVALS\b[\s\S]*?(?=^[ \t]*\#[ \t]*(?:else|endif))  # not for the CPU
             | ^[ \t]*\#(?:\\\n|[^\n])*                        # any other directive
             | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
   | (?P<name> [A-Za-z_]\w* )
