@@ -177,8 +177,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // The row lies in the registers of a cluster of 2 to 8 blocks, 8 packs a thread, so that 65,536 columns are read once.
 // Four blocks of 256 threads fit on a multiprocessor: while one waits for its cluster, the others load. What a longer
-// row has beyond that is read twice. On an H200 a trial's form of this took 1.00 of a copy's time at 1,024 x 65,536 in
-// float32, 1.03 and 1.04 in 16 bits.
+// row has beyond that is read twice. On an H200 at 1,024 x 65,536: 0.99 of a copy's speed in float32, 0.93 and 0.92 in
+// float16 and bfloat16.
 extern "C" __global__ void __launch_bounds__(1024)
     softmax_cluster(const scalar_t* __restrict__ x, scalar_t* __restrict__ y, long long rows, int cols) {
     __shared__ Running table[Cluster::most];
