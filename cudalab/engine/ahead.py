@@ -103,8 +103,12 @@ class Ahead:
             while (found := self._child.receive(self._timeout, lambda: bool(alive()))).places:
                 contents.append(found.places)
             whole = found.whole
-        except (Ended, OSError):
-            self._usable = not self._child.ended
+        except Ended:
+            self._usable = False
+        except BaseException:  # of `alive`: what else the process answers is not of the next group
+            self._usable = False
+            self._child.kill()
+            raise
         if not whole:
             self._taken = _closed(self._taken)  # frees the memory
             return None

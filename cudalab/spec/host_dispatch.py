@@ -28,15 +28,19 @@ LONGEST = 20_000  # characters of one
 def by_kernel(text: str) -> dict[str, tuple[str, ...]]:
     """The names of dtypes for which each kernel is launched, by the last part of its name, in the order of DTYPES.
 
-    A launch belongs to the innermost macro around it. One in a function that a macro may call has those of all macros.
+    A launch belongs to the macro or case around it; one in two macros chooses more than one type, and is left out. One
+    of scalar_t elsewhere is in a function that a macro may call: it has those of all macros.
     """
     code = blank_comments(text)
-    macros = [(found.start(), *_chosen(code, found)) for found in islice(_MACRO.finditer(code), MOST)]
+    macros = [(found, *_chosen(code, found)) for found in islice(_MACRO.finditer(code), MOST)]
     everything = {name for _, _, names in macros for name in names}
     found = dict[str, set[str]]()
     for launch in islice(_LAUNCH.finditer(code), MOST) if macros else ():
-        around = [names for start, end, names in macros if start < launch.start() < end]
-        found.setdefault(launch[1], set()).update(around[-1] if around else everything)
+        around = [(macro[0], names) for macro, end, names in macros if macro.start() < launch.start() < end]
+        if len(around) == 1 or (around and "_CASE" in around[-1][0]):
+            found.setdefault(launch[1], set()).update(around[-1][1])
+        elif not around and "scalar_t" in code[launch.start() :].partition(";")[0]:
+            found.setdefault(launch[1], set()).update(everything)
     return {kernel: tuple(name for name in DTYPES if name in names) for kernel, names in found.items()}
 
 

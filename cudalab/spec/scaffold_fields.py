@@ -80,7 +80,7 @@ class Subject:
             return list(self.plan.dtypes)
         if self.first.dtype != SCALAR:
             return [self.first.dtype]
-        return [dtype for dtype in self.dispatched or ("float32", *HEADERS) if dtype not in self.lacking]
+        return [d for d in self.dispatched or ("float32", *HEADERS) if d not in self.lacking] or ["float32"]
 
     @property
     def dispatched(self) -> tuple[str, ...]:

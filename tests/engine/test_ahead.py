@@ -207,6 +207,19 @@ def test_one_that_gives_no_answer_is_not_waited_for_twice(tmp_path, makers):
 
 
 @pytest.mark.process
+def test_one_whose_answers_are_not_awaited_makes_no_other_group(tmp_path, makers):
+    def full():
+        raise BlockingIOError("standard error is full")
+
+    with ahead.Ahead(0, timeout=60) as process:
+        process.begin([one := group(tmp_path)])
+        with pytest.raises(BlockingIOError):
+            process.take(one, full)
+        process.begin([one])
+        assert process.take(one, lambda: False) is None and makers[0].ended and len(makers) == 1
+
+
+@pytest.mark.process
 def test_ctrl_c_leaves_no_process_and_no_memory(tmp_path, makers):
     """While it is stopped, since times are taken, and while the run waits for it."""
 

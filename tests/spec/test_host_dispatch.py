@@ -36,6 +36,9 @@ def with_types(types):
          "float16"),
         ("AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), [&] { launch<scalar_t>(x); })} "
          "template <typename scalar_t> void launch(T x) { k<scalar_t><<<1, 1>>>(x); }", FLOATS),
+        ("k<<<1, 1>>>(x.data_ptr<float>()); AT_DISPATCH_ALL_TYPES(x.scalar_type(), [&] { run<scalar_t>(x); })", None),
+        ("AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), [&] { using value_t = scalar_t; AT_DISPATCH_INTEGRAL_TYPES("
+         "i.scalar_type(), [&] { k<value_t, scalar_t><<<1, 1>>>(x, i); }) })", None),
         ("// AT_DISPATCH_ALL_TYPES(\nk<float><<<1, 1>>>(x);", None),
         ("AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), [&] { k<<<1, 1>>>(x);", FLOATS),  # does not end
     ],
