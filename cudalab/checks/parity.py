@@ -127,8 +127,8 @@ class _Chunk:
         good = budget.allows(error, ulp, atol)
         good &= finite
         good |= exact
-        if dtype.floating and budget.exact:  # the same value: +0 is not -0
-            zero = np.flatnonzero(w == 0) if not dtype.complex else np.array([], np.intp)
+        if dtype.floating and budget.exact and not dtype.complex:  # the same value: +0 is not -0
+            zero = np.flatnonzero(w == 0)
             good[zero] &= np.signbit(g[zero]) == np.signbit(w[zero])
         self.n, bad = len(w), np.flatnonzero(~good)
         self.wrong, self.good = len(bad), good if len(bad) else True  # which takes no memory

@@ -231,6 +231,7 @@ def test_errors_of_complex_numbers_are_counted_in_ulp_of_their_modulus():
     found = judged([one + 3 * step * 1j], [one], 2, kind="complex64")
     assert not found.ok and found.max_ulp == pytest.approx(3, rel=1e-3)
     assert "[0] got 1+3.5" in found.message and "want 1+1e-09j" in found.message
+    assert [judged([1j, last], [1j, 0], 0, kind="complex64").ok for last in (0, 1)] == [True, False]
 
 
 @pytest.mark.parametrize(("at", "off"), [(0, 1), (1, 100), (2, 1)])
