@@ -85,7 +85,7 @@ class Round(Generic[V, W]):
                 case = self.cases[label] = row(self.group, label)
                 start = perf_counter()
                 self.guarded(case, lambda: self.prepare(variant, case))  # noqa: B023 (called at once)
-                if self.job.modes and case.costs:
+                if self.job.modes and "bind" in case.costs:
                     case.costs["check"] = perf_counter() - start - sum(case.costs.values())
                 self.glimpses[label] = Glimpse(case.status, case.parity.max_ulp if case.parity else 0.0)
                 self.job.glimpse(self.glimpses)

@@ -20,7 +20,7 @@ _NAMES = {
 }  # fmt: skip
 _MACRO = re.compile(rf"\bAT_DISPATCH_(?:V2|CASE|(?:CASE_)?({'|'.join(_SETS)})((?:_AND|_HALF|_BFLOAT16|\d)*))\s*\(")
 _NAMED = re.compile(rf"\b(?:ScalarType\s*::\s*|k)({'|'.join(_NAMES)})\b|\bAT_EXPAND\s*\(\s*AT_({'|'.join(_SETS)})\s*\)")
-_LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*(?:<(?!<)[^;{}<]{0,200}>\s*)?<<<")
+_LAUNCH = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<(?!<)[^;{}<]{0,200}>\s*)?<<<")
 MOST = 100  # macros that are read
 LONGEST = 20_000  # characters of one
 

@@ -228,8 +228,9 @@ def _without(text: str, rest: str, spans: list[tuple[int, int]], includes: list[
                 last = b
         pieces.append((last, end))
     there = {m[1] or m[2] for m in _INCLUDE.finditer(text)}
-    rest += host_dispatch.types(text)  # of scalar_t
-    needed = [header for names, header in BROUGHT if names.search(rest) and not ({header, f"{header[1:]}.h"} & there)]
+    missing = [(names, header) for names, header in BROUGHT if not ({header, f"{header[1:]}.h"} & there)]
+    used = (rest, host_dispatch.types(text))  # what the code needs goes before the types that scalar_t may be
+    needed = dict.fromkeys(header for words in used for names, header in missing if names.search(words))
     made = _blanked(text, [*pieces, *(m.span() for m in includes)])
     for found, header in reversed(list(zip(includes, needed, strict=False))):
         made = f"{made[: found.start()]}#include <{header}>{made[found.end() :]}"
