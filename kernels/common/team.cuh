@@ -37,7 +37,7 @@ struct Warp : Block {
 };
 
 #if defined(__CUDACC_VER_MAJOR__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900  // not on the CPU
-#if __CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 1                              // which know st.async
+#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 1)  // which know st.async
 #define HAS_ARRIVALS
 #endif
 #endif
